@@ -1,7 +1,6 @@
 """paimon-index: answers from Apache Paimon index files.
 
-``from app import open_service`` opens the library (:mod:`app.library`); it is imported when it is asked for,
-so that importing a part of this package does not import all of it.
+``from app import open_service`` opens the library (:mod:`app.library`).
 """
 
 from importlib import import_module
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["__version__", "open_service"]
 
+# Imported on first use, so that importing a part of this package does not import all of it.
 _MODULES = {"__version__": "app.release", "open_service": "app.library"}
 
 

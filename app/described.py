@@ -1,15 +1,14 @@
-"""Dataclasses that are answers: OpenAPI is made of their annotations and of the texts below their members.
+"""Configuration of dataclasses that are answers.
 
-A member whose default is None is left out of JSON where it is None; every other member is always there.
+OpenAPI is generated from their annotations and from the texts below their members. A member whose default is
+None is left out of JSON if it is None; every other member is always present.
 """
 
 from typing import Final
 
+# No schema of an answer forbids unknown members, since later releases may add some.
 DESCRIBED: Final = {"use_attribute_docstrings": True}
-"""What a class that is a whole answer has as ``__pydantic_config__``; classes of its members follow it.
-
-Members may come, so no schema of an answer forbids them.
-"""
+"""``__pydantic_config__`` of a class that is a whole answer; it holds for the classes of members."""
 
 ALWAYS_THERE: Final = {**DESCRIBED, "json_schema_serialization_defaults_required": True}
-"""The same of a class whose defaults are for those who make one, and whose members are all in JSON."""
+"""Configuration of classes whose defaults are for callers only, and whose members are all in JSON."""

@@ -1,4 +1,4 @@
-"""Every exception this project raises, drawn once.
+"""Every exception that this project raises.
 
 ::
 
@@ -12,23 +12,23 @@
     │   ├── IndexWriteError         a column, type or value that an index cannot hold
     │   ├── LimitExceededError      the request is larger than the operator allows
     │   ├── PageTokenError          a page token that is forged or belongs to another request
-    │   └── CommitConflictError     changes that do not fit what others have committed meanwhile
+    │   └── CommitConflictError     changes that do not fit commits made meanwhile
     ├── NotFoundError               warehouse, database, table, snapshot, tag, branch or file
-    │   ├── UnknownPlaceError       a warehouse or database; which there are is not for everybody to know
+    │   ├── UnknownPlaceError       a warehouse or database; callers may not learn all names
     │   └── SnapshotExpiredError    the snapshot went away while it was read
     ├── PathNotAllowedError         a path leaves its warehouse, or lies outside the external roots
     ├── JobError                    a job cannot be done; its table is as it was
     ├── SettingsError               the operator's settings cannot be used; nothing starts
-    ├── OverloadedError             more is asked for at once than the process is meant for
+    ├── OverloadedError             the requests exceed what the process can serve at once
     │   ├── MemoryShortError        the process would leave its memory limit
-    │   └── BusyError               as many requests as it may work on are under way
+    │   └── BusyError               the limit of requests in flight is reached
     └── StorageError                storage failed after retries
         ├── FileMissingError        storage says that the file is not there
         ├── UncertainCommitError    nobody knows whether a snapshot was made
         └── DeadlineExceededError   the request's time is used up
             └── RequestCancelledError   its caller went away, so no time is left for it
 
-Decoders know bytes, not paths: they raise with an offset, and whoever read the file adds the path with
+Decoders know bytes, not paths: they raise with an offset, and the code that read the file adds the path with
 :meth:`CorruptFileError.at`.
 """
 
@@ -47,10 +47,8 @@ class PaimonIndexError(Exception):
 class CorruptFileError(PaimonIndexError):
     """Bytes that are not what their format says.
 
-    Attributes:
-        expectation: what should have been there and what was found instead.
-        offset: byte offset of the fact inside the file or payload, if one place is to blame.
-        path: the file, once somebody who knows it has added it.
+    ``expectation``: the expected and the found content. ``offset``: byte offset of the fault inside the file
+    or payload, if it has a single place. ``path``: the file, once the code that knows it has added it.
     """
 
     def __init__(self, expectation: str, *, offset: int | None = None, path: str | None = None) -> None:
@@ -60,7 +58,7 @@ class CorruptFileError(PaimonIndexError):
         super().__init__(expectation)
 
     def at(self, path: str, base_offset: int = 0) -> Self:
-        """The same error with the file's path, its offset moved by ``base_offset`` bytes."""
+        """Copies the error with the file's path, and adds ``base_offset`` bytes to its offset."""
         offset = None if self.offset is None else self.offset + base_offset
         return type(self)(self.expectation, offset=offset, path=self.path or path)
 
@@ -87,11 +85,7 @@ class RequestError(PaimonIndexError):
 
 
 class FilterError(RequestError):
-    """A filter, literal, key or partition that does not fit the table.
-
-    Attributes:
-        position: 0-based character offset in the filter's text, if it has one.
-    """
+    """A filter, literal, key or partition that does not fit; ``position``: 0-based character in its text."""
 
     def __init__(self, message: str, *, column: str | None = None, position: int | None = None) -> None:
         self.column = column
@@ -100,11 +94,7 @@ class FilterError(RequestError):
 
 
 class IndexWriteError(RequestError):
-    """A column, type or value that an index cannot hold; nothing was written.
-
-    Attributes:
-        row: its 0-based row, if one value is to blame.
-    """
+    """A column, type or value that an index cannot hold; ``row``: 0-based, if one value is to blame."""
 
     def __init__(self, message: str, *, column: str, row: int | None = None) -> None:
         self.column = column
@@ -126,7 +116,7 @@ class PageTokenError(RequestError):
 
 
 class CommitConflictError(RequestError):
-    """Changes that do not fit what is committed; made again from the latest snapshot, they may."""
+    """Changes that do not fit what is committed; rebuilt on the latest snapshot, they may."""
 
 
 class NotFoundError(PaimonIndexError):
@@ -136,28 +126,25 @@ class NotFoundError(PaimonIndexError):
 class UnknownPlaceError(NotFoundError):
     """A warehouse or database that does not exist.
 
-    The message names none of those that do: whoever answers adds, by :meth:`naming`, those that the caller
-    may know of.
-
-    Attributes:
-        warehouse: of a database, where it is not.
+    ``existing``: existing names, which the message leaves out; :meth:`naming` adds those that the caller may
+    see. ``warehouse``: the warehouse that lacks the database.
     """
 
-    def __init__(self, name: str, known: Sequence[str], *, warehouse: str | None = None) -> None:
+    def __init__(self, name: str, existing: Sequence[str], *, warehouse: str | None = None) -> None:
         self.name = name
-        self.known = known
+        self.existing = existing
         self.warehouse = warehouse
         super().__init__(f"there is no {'warehouse' if warehouse is None else 'database'} {name!r:.200}")
 
     def naming(self, names: Sequence[str]) -> str:
-        """The message with some of the names that there are."""
+        """The message with a suggestion from ``names``."""
         what = "warehouses" if self.warehouse is None else "databases"
-        # That none is known to the caller does not tell that there is none.
+        # Without names the caller may lack rights, so the message must not say that there are none.
         return f"{self}{hint(self.name, names, what=what)}" if names else str(self)
 
 
 class SnapshotExpiredError(NotFoundError):
-    """A snapshot whose files went away while they were read; asking again reads a newer one."""
+    """A snapshot whose files went away while they were read; a new request reads a newer one."""
 
     def __init__(self, message: str, *, path: str | None = None) -> None:
         self.path = path
@@ -173,7 +160,7 @@ class PathNotAllowedError(PaimonIndexError):
 
 
 class JobError(PaimonIndexError):
-    """A job that cannot be done; the message says what failed. Its table is as it was."""
+    """A job that failed; the message says why. Its table is unchanged."""
 
 
 class SettingsError(PaimonIndexError):
@@ -181,19 +168,15 @@ class SettingsError(PaimonIndexError):
 
 
 class OverloadedError(PaimonIndexError):
-    """More is asked for at once than this process is meant for; asked again later, it may answer."""
+    """More requests than this process can serve at once; a later one may succeed."""
 
 
 class MemoryShortError(OverloadedError):
-    """What is asked for needs memory that the process may not take now."""
+    """A request that needs memory which the process may not take now."""
 
 
 class BusyError(OverloadedError):
-    """As many requests as the process may work on are under way.
-
-    Attributes:
-        pause_seconds: until it may have answered those who wait now, by the pace of late.
-    """
+    """A request over the limit of those in flight; ``pause_seconds``: estimated wait for a free place."""
 
     def __init__(self, message: str, *, limit: int, pause_seconds: int) -> None:
         self.limit = limit
@@ -210,16 +193,16 @@ class StorageError(PaimonIndexError):
 
 
 class FileMissingError(StorageError):
-    """Storage says that the file is not there."""
+    """A file that storage does not have."""
 
 
 class UncertainCommitError(StorageError):
-    """A snapshot may have been made, or another one be built on it; the message says how to find out."""
+    """A commit with an unknown outcome; the message says how to find out."""
 
 
 class DeadlineExceededError(StorageError):
-    """The time that the request was given is used up."""
+    """A request whose time is used up."""
 
 
 class RequestCancelledError(DeadlineExceededError):
-    """Nobody waits for the answer any more."""
+    """A request whose caller has gone away."""

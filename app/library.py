@@ -1,7 +1,7 @@
-"""The answers in a process of one's own, without a server; ``docs/library.md`` has examples.
+"""The library: answers in the caller's own process, without a server; ``docs/library.md`` has examples.
 
-``from app import open_service`` is the door; requests, answers and errors are here. Importing it imports no
-web framework.
+``from app import open_service`` is the entry point; requests, answers and errors are here. Importing it
+imports no web framework.
 """
 
 from __future__ import annotations
@@ -77,16 +77,11 @@ __all__ = [
 
 @contextmanager
 def open_service(warehouses: Mapping[str, str], **settings: object) -> Iterator[IndexService]:
-    """Answers about the tables of some warehouses, for the time of a ``with`` block.
+    """Opens a service over warehouses for the time of a ``with`` block.
 
-    The service may be used by many threads; what it reads it keeps for all of them.
-
-    Args:
-        settings: those of ``docs/settings.md`` by their names in lower case, such as ``time_zone`` or
-            ``memory_bytes``. They win over environment variables ``PAIMON_INDEX_*``.
-
-    Raises:
-        SettingsError: a warehouse cannot be opened, or a setting is wrong.
+    Threads may share the service; its caches serve all of them. ``settings``: settings of
+    ``docs/settings.md`` in lower case, such as ``time_zone`` or ``memory_bytes``. They win over environment
+    variables ``PAIMON_INDEX_*``. Raises SettingsError: a warehouse cannot be opened, or a setting is wrong.
     """
     service = create_service(Settings.load(warehouses=dict(warehouses), **settings))
     try:

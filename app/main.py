@@ -1,7 +1,7 @@
 """The service as an ASGI application.
 
-``uvicorn app.main:app`` serves with settings from the environment; ``app`` is made when first asked for,
-so importing this module reads no environment.
+``uvicorn app.main:app`` serves with settings from the environment. ``app`` is created on first access, so
+that importing this module reads no environment.
 """
 
 from __future__ import annotations
@@ -72,13 +72,10 @@ def __getattr__(name: str) -> FastAPI:
 
 
 def create_app(settings: Settings | None = None, service: IndexService | None = None) -> FastAPI:
-    """The application; it answers once it has been started.
+    """Creates the application, which answers once it has been started.
 
-    Args:
-        service: made from the settings unless given; closed when the application stops.
-
-    Raises:
-        SettingsError: the settings cannot be used.
+    ``service``: default: made from the settings; closed when the application stops. Raises SettingsError: the
+    settings cannot be used.
     """
     settings = settings or Settings.load()
     tokens = TokenFile(settings.tokens_file, settings.warehouses) if settings.tokens_file else None
@@ -98,7 +95,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
             tokens.start()
         elif settings.auth == "off":
             _log.warning(
-                "%sAUTH=off: whoever reaches this service may read its warehouses", ENVIRONMENT_PREFIX
+                "%sAUTH=off: everybody who reaches this service may read its warehouses", ENVIRONMENT_PREFIX
             )
         if settings.shared_cache is not None:
             _log.info("the shared cache is %s", without_credentials(settings.shared_cache))
@@ -108,7 +105,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         telemetry.watch = runtime.watch
         listings.start()
         stopping.listen()
-        # For the protocol, see app.server.connections.
+        # The protocol of app.server.connections reads these.
         yield {
             "untaken_seconds": settings.deadline_seconds,
             "untaken_bytes": runtime.budget.bodies,
@@ -130,13 +127,13 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         title="paimon-index",
         version=__version__,
         lifespan=lifespan,
-        # app.api.openapi has both, without files of other hosts.
+        # app.api.openapi serves both, without files of other hosts.
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
         dependencies=[Depends(authorise)],
-        # Clients are generated with these names.
+        # Generated clients call their methods by these names.
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.runtime = None
@@ -172,7 +169,7 @@ def _refuse_unread(telemetry: Telemetry, head: bytes) -> bytes | None:
 def _iceberg(settings: Settings) -> list[APIRouter]:
     if not settings.iceberg:
         return []
-    from app.api.routes import iceberg  # noqa: PLC0415 - loaded where it is served
+    from app.api.routes import iceberg  # noqa: PLC0415 - imported only if it is served
 
     return [iceberg.router]
 
@@ -186,14 +183,14 @@ def _gate(settings: Settings, tokens: TokenFile | None) -> Gate:
 def _visible(request: Request, error: UnknownPlaceError) -> list[str]:
     caller: Caller = request.scope["state"]["caller"]
     if error.warehouse is None:
-        return [name for name in error.known if caller.may_use(name)]
-    return [name for name in error.known if caller.may_use(error.warehouse, name)]
+        return [name for name in error.existing if caller.may_use(name)]
+    return [name for name in error.existing if caller.may_use(error.warehouse, name)]
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
     match error:
         case HTTPException(status_code=404):
-            # Nothing but the router raises it.
+            # Only the router raises it.
             problem = problem_of_status(404, unknown_path(request))
         case HTTPException(status_code=405, headers=headers):
             problem = problem_of_status(405, wrong_method(request), headers=headers)
@@ -204,6 +201,6 @@ async def _answer_error(request: Request, error: Exception) -> Response:
         case RequestValidationError():
             problem = problem_of(RequestError(explain_faults(error.errors())))
         case _:
-            named = getattr(request.state, "path_was_named", False)
-            problem = problem_of(error, path_was_named=named)
+            path_was_named = getattr(request.state, "path_was_named", False)
+            problem = problem_of(error, path_was_named=path_was_named)
     return problem.response(request.scope)

@@ -1,17 +1,17 @@
-"""Who may use how much of the memory that a process has.
+"""Shares of the memory of a process.
 
 ================= ==========================================================================================
 part              bytes
 ================= ==========================================================================================
-the process       ``PROCESS_BYTES``: interpreter, libraries, and what allocators cannot return
+the process       ``PROCESS_BYTES``: interpreter, libraries, and memory that allocators cannot return
 caches            half of the rest, split by :data:`CACHE_SHARES`
-bodies            an eighth of the rest, for all that are being received together; room for two of the largest
-                  where that is no more than a quarter
-claims            nine tenths of all but the process, bodies included; caches give way to them
-answers           what is left
+bodies            an eighth of the rest, for all bodies that arrive at once; room for two of the largest if
+                  that is at most a quarter
+claims            nine tenths of the limit without the process, bodies included; they evict from caches
+answers           the remainder
 ================= ==========================================================================================
 
-:mod:`app.work.ledger` sees to it while the service runs.
+:mod:`app.work.ledger` enforces this while the service runs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MIB: Final = 1 << 20
 
 PROCESS_BYTES: Final = 224 * _MIB
 SUPERVISOR_BYTES: Final = 160 * _MIB
-"""Of the process that starts the workers, where there are several."""
+"""Memory of the process that starts the workers, if there are several."""
 
 CACHE_SHARES: Final[Mapping[str, float]] = {
     "metadata": 0.04,
@@ -40,36 +40,36 @@ CACHE_SHARES: Final[Mapping[str, float]] = {
     "hash_indexes": 0.08,
     "plans": 0.03,
 }
-"""Parts of the room for caches."""
+"""Shares of the memory for caches."""
 
 _LEAST_ROOM: Final = 96 * _MIB
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """How this process may use its memory, in bytes."""
+    """Memory budget and use of this process, in bytes."""
 
     limit_bytes: int
-    """What the process may take."""
+    """Limit of the process."""
     source: str
-    """Where the bound of all processes together comes from."""
+    """Origin of the limit of all processes together."""
     process_bytes: int
-    """What is left for the process beside the parts below."""
+    """Reserve for the process itself, apart from the parts below."""
     caches: Mapping[str, int]
-    """Capacity of each cache, or its share of shared room."""
+    """Capacity of each cache, or its share of a common capacity."""
     caches_sharing: Sequence[str]
-    """Caches that may hold what others of them leave empty."""
+    """Caches that may use the unused capacity of the others."""
     bodies_bytes: int
-    """For bodies that are being received, all together."""
+    """Limit of all bodies that arrive at once."""
     read_bytes: int
-    """For bodies, reads and what is decoded, all together; caches give way to them."""
+    """Limit of bodies, reads and decoded data together; caches give way to them."""
     resident_bytes: int
-    """What the process takes now."""
+    """Resident memory now."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryBudget:
-    """The memory of one process of the service, in bytes."""
+    """The memory limits of one process of the service, in bytes."""
 
     limit: int
     source: str
@@ -79,10 +79,9 @@ class MemoryBudget:
 
     @classmethod
     def of(cls, settings: Settings, detected: MemoryLimit | None = None) -> MemoryBudget:
-        """The budget of each process.
+        """Computes the budget of each process.
 
-        Raises:
-            SettingsError: there is too little for so many processes.
+        Raises SettingsError: the memory is too small for the number of processes.
         """
         if settings.memory_bytes is not None:
             detected = MemoryLimit(settings.memory_bytes, "PAIMON_INDEX_MEMORY_BYTES")
@@ -98,11 +97,12 @@ class MemoryBudget:
             )
         shares = {name: int(room // 2 * share) for name, share in CACHE_SHARES.items()}
         caches = CacheBytes(**shares, is_shared=True)
+        # Room for two of the largest bodies, so that a slow one does not keep out all others.
         bodies = min(max(room // 8, 2 * settings.body_bytes), room // 4)
         return cls(limit, detected.source, caches, bodies, int(limit * REFUSE) - PROCESS_BYTES)
 
     def use(self) -> MemoryUse:
-        """The budget, and what the process takes of it."""
+        """The budget with the process's present use."""
         return MemoryUse(
             self.limit,
             self.source,

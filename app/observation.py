@@ -1,8 +1,8 @@
-"""What a request does, told to whoever keeps account of it: phases, calls to storage, caches, damaged files.
+"""Events of a request, for observers: phases, calls to storage, cache accesses, damaged files.
 
 The observer travels in a context variable, as the deadline does (:mod:`app.work.deadline`), so that code
-between the HTTP layer and storage need not pass it on; threads that are started with a copy of the context
-tell the same one. Without an observer nothing is noted, which costs next to nothing.
+between the HTTP layer and storage need not pass it on. Threads that are started with a copy of the context
+report to the same observer. Without an observer, events cost next to nothing.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ T = TypeVar("T")
 
 
 class Phase(StrEnum):
-    """What the work of a request is cut into."""
+    """Phases of the work of a request."""
 
     QUEUE = "queue"
-    """Waiting for one of the threads that do the work."""
+    """Waiting for a worker thread."""
     RESOLVE = "resolve"
-    """Finding out which version of the table is meant."""
+    """Resolving the version of the table."""
     LOAD = "load"
     """Reading and decoding manifests."""
     EVALUATE = "evaluate"
-    """Deciding files and rows, with the reading of index files."""
+    """Deciding files and rows, including reads of index files."""
     ENCODE = "encode"
-    """Writing the answer."""
+    """Encoding the answer."""
 
 
 class StorageOperation(StrEnum):
-    """The kinds of calls to the storage library."""
+    """Kinds of calls to the storage library."""
 
     READ = "read"
     READ_RANGE = "read_range"
@@ -44,13 +44,13 @@ class StorageOperation(StrEnum):
 
     @property
     def verb(self) -> str:
-        """What the call does to a file, for messages."""
+        """Verb for messages about the call."""
         is_reading = self in (StorageOperation.READ, StorageOperation.READ_RANGE, StorageOperation.STAT)
         return "read" if is_reading else self.value
 
 
 class FileFormat(StrEnum):
-    """The kinds of files that are decoded, as far as failures are told apart."""
+    """Kinds of files, as metrics count their failures."""
 
     SNAPSHOT = "snapshot"
     SCHEMA = "schema"
@@ -65,7 +65,7 @@ class FileFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StorageCall:
-    """A call to the storage library that came back."""
+    """A finished call to the storage library."""
 
     operation: StorageOperation
     path: str
@@ -77,11 +77,10 @@ class StorageCall:
 
 @dataclass(frozen=True, slots=True)
 class PlanObserved:
-    """What a plan comes to.
+    """Totals of a plan.
 
-    Attributes:
-        skipped: files left out, by step and kind of index; the latter is empty for other steps.
-        files_spared: files that indexes left out; 0 for further pages of a plan.
+    ``skipped``: files left out, by step and kind of index; the latter is empty for other steps.
+    ``files_spared``: files that indexes left out; 0 for further pages of a plan.
     """
 
     files: int
@@ -99,40 +98,40 @@ _NOTHING: Final = nullcontext()
 
 
 class Observer:
-    """Is told what happens, from any thread, and does nothing about it; others override what they note."""
+    """Receives events from any thread. The base class ignores them."""
 
-    def phase(self, phase: Phase) -> AbstractContextManager[None]:  # noqa: ARG002 - for others
-        """The enclosed work is of a phase; one that was under way in this request rests meanwhile."""
+    def phase(self, phase: Phase) -> AbstractContextManager[None]:  # noqa: ARG002 - for subclasses
+        """Marks the enclosed work as a phase; the phase around it pauses meanwhile."""
         return _NOTHING
 
     def spent(self, phase: Phase, seconds: float) -> None:
-        """So long was spent in a phase that is over."""
+        """Adds seconds to a phase that is over."""
 
     def storage_called(self, call: StorageCall) -> None:
-        """A call to the storage library came back."""
+        """Receives a finished call to the storage library."""
 
     def cache_asked(self, cache: str, hits: int, misses: int) -> None:
-        """A cache was asked for objects."""
+        """Receives the hits and misses of a cache access."""
 
     def undecodable(self, kind: FileFormat) -> None:
-        """A file was not what its format says, or of a version that is not known."""
+        """Receives a file that is damaged or of an unknown version."""
 
     def planned(self, plan: PlanObserved) -> None:
-        """A plan was made, or remembered."""
+        """Receives the totals of a plan that was made or cached."""
 
 
 NOBODY: Final = Observer()
-"""Takes note of nothing."""
+"""Observer that ignores everything."""
 
 _observer: ContextVar[Observer] = ContextVar("observer", default=NOBODY)
 
 observer = _observer.get
-"""Who is to be told what the present work does."""
+"""Returns the observer of the present work."""
 
 
 @contextmanager
 def bound(variable: ContextVar[T], value: T) -> Iterator[None]:
-    """Gives a context variable a value inside the block."""
+    """Sets a context variable inside the block."""
     token = variable.set(value)
     try:
         yield
@@ -141,10 +140,10 @@ def bound(variable: ContextVar[T], value: T) -> Iterator[None]:
 
 
 def observed_by(who: Observer) -> AbstractContextManager[None]:
-    """Has ``who`` told of the enclosed work; it takes the place of an observer around it."""
+    """Makes ``who`` the observer of the enclosed work, in place of an outer one."""
     return bound(_observer, who)
 
 
 def during(phase: Phase) -> AbstractContextManager[None]:
-    """Tells the observer when the work in a ``with`` statement begins and ends."""
+    """Reports the enclosed work to the observer as a phase."""
     return observer().phase(phase)

@@ -1,4 +1,4 @@
-"""The service made from settings: its warehouses, their readers, and the memory that each part may use."""
+"""The service from settings: its warehouses, caches and memory."""
 
 from __future__ import annotations
 
@@ -18,18 +18,14 @@ from app.work import LEDGER
 
 _LEAST_KEY_BYTES: Final = 16
 _MOST_KEY_BYTES: Final = 4_096
+# Reads give up the shared cache after this time, since the warehouse has the same content.
 _SILENCE_SECONDS: Final = 1.0
-"""After which nobody waits for the shared cache, which the warehouses can stand in for."""
 
 _USER_INFO: Final = re.compile(r"://[^/@\s]*@")
 
 
 def create_service(settings: Settings) -> IndexService:
-    """The service over the warehouses of ``settings``; the process keeps to its memory from now on.
-
-    Raises:
-        SettingsError: there are no warehouses, or one of their URLs cannot be used.
-    """
+    """Creates the service, and applies the memory limit. Raises SettingsError: a warehouse is unusable."""
     if not settings.warehouses:
         raise SettingsError(
             f"no warehouse is configured: give --warehouse name=url or {ENVIRONMENT_PREFIX}WAREHOUSES="
@@ -39,6 +35,7 @@ def create_service(settings: Settings) -> IndexService:
     LEDGER.keep_within(budget.limit, PROCESS_BYTES)
     disk = DiskTier(settings.disk_cache, settings.disk_cache_bytes) if settings.disk_cache else None
     count = len(settings.warehouses)
+    # Not retried: the warehouse has the content, and reads it in the time of a retry.
     store = open_shared_store(settings, RetryPolicy(attempts=1))
     shared = None if store is None else SharedTier(store, signing_key(settings))
     warehouses = {
@@ -65,11 +62,7 @@ def create_service(settings: Settings) -> IndexService:
 
 
 def open_shared_store(settings: Settings, retry: RetryPolicy) -> Warehouse | None:
-    """The prefix of the shared cache of ``settings``, if there is one.
-
-    Raises:
-        SettingsError: its URL cannot be used, or it and a warehouse lie inside of one another.
-    """
+    """Opens the shared cache's prefix, if any. Raises SettingsError: it is unusable, or in a warehouse."""
     if settings.shared_cache is None:
         return None
     try:
@@ -79,14 +72,14 @@ def open_shared_store(settings: Settings, retry: RetryPolicy) -> Warehouse | Non
             retry=retry,
             stall_seconds=_SILENCE_SECONDS,
         )
-        others = map(normal_uri, [*settings.warehouses.values(), *settings.public_urls.values()])
-        inside = [
-            root for root in others if _overlap(store.url, root) or _overlap(*map(_real, (store.url, root)))
+        roots = map(normal_uri, [*settings.warehouses.values(), *settings.public_urls.values()])
+        overlapping = [
+            root for root in roots if _overlap(store.url, root) or _overlap(*map(_real, (store.url, root)))
         ]
     except (PaimonIndexError, ValueError, ImportError, OSError) as error:
         reason = _USER_INFO.sub("://...@", str(error))
         raise SettingsError(f"the shared cache cannot be opened: {reason}") from error
-    if inside:
+    if overlapping:
         raise SettingsError(
             f"{ENVIRONMENT_PREFIX}SHARED_CACHE: {store.public_url} and a warehouse lie inside of one "
             f"another: give it a prefix of its own"
@@ -100,15 +93,11 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def _real(url: str) -> str:
-    """The place on this machine that a URL leads to by links."""
     return f"file://{os.path.realpath(url.removeprefix('file://'))}" if url.startswith("file://") else url
 
 
 def signing_key(settings: Settings) -> bytes:
-    """What entries of the shared cache are signed with.
-
-    Empty where nobody else can write. SettingsError: it cannot be read, or is too short.
-    """
+    """The signing key, empty for a private cache. Raises SettingsError: it is unreadable or too short."""
     if settings.shared_cache_private:
         return b""
     variable = f"{ENVIRONMENT_PREFIX}SHARED_CACHE_KEY"

@@ -1,7 +1,7 @@
-"""What an operator can set: environment variables ``PAIMON_INDEX_*``, checked before the service starts.
+"""Settings of the operator: environment variables ``PAIMON_INDEX_*``, checked before the service starts.
 
-Arguments of :meth:`Settings.load` (the flags of the command line) win over the environment. Every field is
-described in ``docs/settings.md``; a test holds the two together.
+Arguments of :meth:`Settings.load` (the flags of the command line) win over the environment.
+``docs/settings.md`` describes every field; a test compares the two.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ ICEBERG_S3: Final = (
     "s3.path-style-access",
     "s3.region",
 )
-"""What Iceberg's clients may be told of an object store."""
+"""Properties of an object store that Iceberg's clients may receive."""
 
 _OTHER_VARIABLES: Final = frozenset({"PAIMON_INDEX_TOKEN", "PAIMON_INDEX_WORKERS_DIRECTORY"})
-"""Clients have the first one, the service's own processes the other."""
+"""Variables of clients and of the service's own processes."""
 _OF_KUBERNETES: Final = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_\w+|\w+_PORT)")
-"""Where the other services of its namespace are, of those whose names begin like this one's."""
+"""Variables in which Kubernetes announces Services whose names begin like this one's."""
 
 LogFormat = Literal["auto", "json", "text"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -114,12 +114,9 @@ class Settings(BaseSettings):
 
     @classmethod
     def load(cls, **flags: object) -> Self:
-        """Settings from flags and environment; a flag that is None was not given.
-
-        Raises:
-            SettingsError: one line per setting that cannot be used.
-        """
+        """Loads settings from flags and environment. Raises SettingsError, with a line per faulty setting."""
         given = {name: value for name, value in flags.items() if value is not None}
+        # A misspelt setting would otherwise be ignored without a word.
         variables = {name.upper() for name in os.environ}
         unknown = [fault for name in sorted(variables) if (fault := cls._unknown(name)) is not None]
         if unknown:
@@ -130,12 +127,8 @@ class Settings(BaseSettings):
             raise SettingsError("\n".join(_explain(fault) for fault in error.errors())) from error
 
     def with_shared_cache(self, url: str) -> Self:
-        """The settings of a job that fills the shared cache at ``url``, and reads from the warehouse.
-
-        Raises:
-            SettingsError: nothing says how entries are signed there.
-        """
-        # What lies on a disk is taken from there, and not left to others.
+        """Settings of a job that fills the cache at ``url``. Raises SettingsError: nothing signs entries."""
+        # With a disk cache the job would read files from disk without storing them in the shared cache.
         changed = {"shared_cache": url, "disk_cache": None}
         return self.load(**{**self.model_dump(exclude_unset=True), **changed})
 
@@ -185,7 +178,7 @@ class Settings(BaseSettings):
     @classmethod
     def _check_iceberg_s3(cls, value: dict[str, str]) -> dict[str, str]:
         for name in value:
-            # Whoever may load a table is told all of it, so that no credential may be here.
+            # Every caller who may load a table receives these, so credentials are not allowed.
             if name not in ICEBERG_S3:
                 raise ValueError(f"{name!r} is none of {', '.join(ICEBERG_S3)}")
         return value
@@ -239,7 +232,8 @@ class Settings(BaseSettings):
     def _check_shared_cache(self) -> Self:
         prefix = f"{ENVIRONMENT_PREFIX}SHARED_CACHE"
         keys = (self.shared_cache_key, self.shared_cache_key_file, self.shared_cache_private or None)
-        # A job is given the key by its environment, and the place by a flag.
+        # A key without a cache is no error: a job has the key in its environment and the cache's URL in a
+        # flag.
         if self.shared_cache is not None and sum(key is not None for key in keys) != 1:
             raise ValueError(
                 f"{prefix} needs one of {prefix}_KEY and {prefix}_KEY_FILE, which sign entries, or "
@@ -256,12 +250,12 @@ class Settings(BaseSettings):
 
     @property
     def watched_tables(self) -> list[TableRef]:
-        """The tables of ``watch``, each once."""
+        """The tables of ``watch`` without repetition."""
         return [_table_ref(name, self.warehouses) for name in dict.fromkeys(self.watch)]
 
     @property
     def limits(self) -> Limits:
-        """The planner's share of the limits."""
+        """The limits of the planner."""
         return Limits(
             filter_literals=self.filter_literals,
             files_named=self.files_named,
@@ -270,10 +264,10 @@ class Settings(BaseSettings):
 
     @cached_property
     def plan_budget_ms(self) -> int:
-        """How long a plan whose request does not say may read index files."""
+        """Time for reading index files in a plan whose request sets none."""
         if self.budget_ms is not None:
             return self.budget_ms
-        # The rest is for what else the answer takes, before its deadline.
+        # The rest of the deadline is for the other steps of the answer.
         return int(self.deadline_seconds * 1000 * SHARE_OF_DEADLINE)
 
 
@@ -285,10 +279,10 @@ def _json(value: Any, expected: str) -> Any:
 
 
 def _table_ref(name: str, warehouses: Iterable[str]) -> TableRef:
-    known = [warehouse for warehouse in warehouses if name.startswith(f"{warehouse}.")]
-    if not known:
+    candidates = [warehouse for warehouse in warehouses if name.startswith(f"{warehouse}.")]
+    if not candidates:
         raise ValueError(f"{name!r} begins with no configured warehouse: {sorted(warehouses)}")
-    warehouse = max(known, key=len)
+    warehouse = max(candidates, key=len)
     database, _, table = name.removeprefix(f"{warehouse}.").partition(".")
     if not is_name(database) or not is_name(table):
         raise ValueError(f"{name!r} is no table: expected warehouse.database.table")
@@ -297,11 +291,12 @@ def _table_ref(name: str, warehouses: Iterable[str]) -> TableRef:
 
 def _explain(fault: ErrorDetails) -> str:
     if not fault["loc"]:
-        # Of several settings together, which the message names.
+        # A fault of several settings, which the message names.
         return fault["msg"].removeprefix("Value error, ")
     name, *rest = (str(part) for part in fault["loc"])
     place = "".join(f"[{part}]" for part in rest)
     message = fault["msg"].removeprefix("Value error, ")
+    # Kubernetes sets NAME_PORT for a Service called NAME, and the value is no port number.
     if str(fault["input"]).startswith("tcp://"):
         message = (
             f"{fault['input']} is Kubernetes' own, of a Service called paimon-index: set enableServiceLinks: "

@@ -1,4 +1,4 @@
-"""What somebody may have meant whose word names nothing, for the ends of messages."""
+"""Suggestions for unknown words, for the ends of messages."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from itertools import islice
 from typing import Final
 
 _MOST_NAMES: Final = 1_000
+# Characters of names to compare: so many take less than a tenth of a second.
 _MOST_COMPARED: Final = 20_000
-"""Comparing a word with names of so many characters takes less than a tenth of a second."""
+# Longest part of a name or word that counts; names of data files have some 60.
 _MOST_CHARACTERS: Final = 64
-"""Of a name or word; names of data files have some 60."""
 _MOST_ALIKE: Final = 3
 _MOST_LISTED: Final = 24
 _ALIKE: Final = 0.6
@@ -33,17 +33,15 @@ SYNONYMS: Final = {
 """Other words for members of requests."""
 
 
-def hint(word: str, known: Iterable[str], *, what: str | None = None, also: Mapping[str, str] = {}) -> str:
-    """What follows a message that a word names nothing: the names that are alike, and those that there are.
+def hint(
+    word: str, candidates: Iterable[str], *, what: str | None = None, also: Mapping[str, str] = {}
+) -> str:
+    """Text behind a message about an unknown word: similar names, and the existing ones.
 
-    Args:
-        what: what these are, in the plural; None lists none of them.
-        also: names that are meant by other words, by these.
-
-    Returns:
-        ``: did you mean 'fee'? Columns: day, fee``, or less.
+    ``what``: plural noun for the names; None lists none of them. ``also``: existing names by other words for
+    them. Returns ``: did you mean 'fee'? Columns: day, fee``, or less.
     """
-    names = list(islice(known, _MOST_NAMES + 1))
+    names = list(islice(candidates, _MOST_NAMES + 1))
     names_alike = alike(word, names, also)
     meant = " or ".join(f"{name!r:.{_MOST_CHARACTERS}}" for name in names_alike)
     text = f": did you mean {meant}?" if names_alike else ""
@@ -54,14 +52,14 @@ def hint(word: str, known: Iterable[str], *, what: str | None = None, also: Mapp
     return f"{text} {what.capitalize()}: {listed(names)}" if text else f"; {what}: {listed(names)}"
 
 
-def alike(word: str, known: Sequence[str], also: Mapping[str, str] = {}) -> list[str]:
-    """The names that are most like a word, the best one first."""
+def alike(word: str, candidates: Sequence[str], also: Mapping[str, str] = {}) -> list[str]:
+    """The names that are most similar to a word, the best one first."""
     meant = also.get(word.lower())
-    if meant is not None and meant in known:
+    if meant is not None and meant in candidates:
         return [meant]
     folded: dict[str, str] = {}
     compared = 0
-    for name in known:
+    for name in candidates:
         short = name.lower()[:_MOST_CHARACTERS]
         folded[short] = name
         compared += len(short)
@@ -72,7 +70,7 @@ def alike(word: str, known: Sequence[str], also: Mapping[str, str] = {}) -> list
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names with commas between them; of many the first ones."""
+    """Joins names with commas; of many, the first ones."""
     shown = [f"{name:.{_MOST_CHARACTERS}}" for name in names[:_MOST_LISTED]]
     if len(names) > len(shown):
         more = "many" if len(names) > _MOST_NAMES else len(names) - len(shown)

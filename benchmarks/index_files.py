@@ -16,7 +16,8 @@ import numpy as np
 from app.file_index import container
 from app.file_index.bitmap import bitmap
 from app.file_index.bloom_filter import bloom_filter
-from app.file_index.evaluation import FileDecisions, decide_files, evaluate, find_rows
+from app.file_index.evaluation import decide_files, evaluate, find_rows
+from app.file_index.findings import FileDecisions
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, RANGE_BITMAP
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.stacked_index import FileIndex, StackedIndex

@@ -1,11 +1,10 @@
-"""The OpenAPI document: what FastAPI knows of the routes, with our bodies and problems added.
+"""The OpenAPI document: FastAPI's view of the routes, with bodies and problems added.
 
-Bodies are read by :class:`app.api.questions.bodies.JsonBody` and answers are written without models, so that
-FastAPI sees neither: :func:`operation` tells it at each route, and :func:`document` adds the schemas.
+:class:`app.api.questions.bodies.JsonBody` reads bodies, and answers are written without models, so FastAPI
+sees neither. :func:`operation` describes them at each route, and :func:`document` adds the schemas.
 
-``/docs`` shows it. The page loads nothing from other hosts: Swagger UI comes from the package
-``fastapi-offline``, which ships its files, and the page's own script is a file, so that the page's policy can
-forbid all others.
+``/docs`` shows the document without loading anything from other hosts: the package ``fastapi-offline`` ships
+Swagger UI's files. The page's own script is a file too, so that the page's policy can forbid all others.
 """
 
 import re
@@ -77,7 +76,7 @@ _DESCRIPTIONS = {
     415: "The body is compressed.",
     422: "A filter, key or partition does not fit the table, or the request is over a limit.",
     424: "An index or metadata file is corrupt.",
-    429: "Too many requests are under way.",
+    429: "Too many requests are in flight.",
     500: "A bug.",
     503: "Not ready, shutting down, or storage failed.",
     504: "Storage or planning took too long.",
@@ -89,18 +88,18 @@ _GUARDED = {401, 403}
 _SECURITY = {
     "type": "http",
     "scheme": "bearer",
-    "description": "A secret of the tokens file. Where there is none, the service asks for no token.",
+    "description": "A secret of the tokens file. Without such a file, the service requires no token.",
 }
 
 _HEADERS: Final[dict[str, Any]] = {
     "ETag": {
-        "description": "Names this answer; a weak tag. Absent where the next answer may be another one, as "
-        "after a plan whose time ran out.",
+        "description": "A weak tag of this answer. Absent if the next answer may differ, as after a plan "
+        "that ran out of time.",
         "schema": {"type": "string"},
         "example": 'W/"0f1e2d3c4b5a69788796a5b4c3d2e1f0"',
     },
     "X-Snapshot-Age-Ms": {
-        "description": "Milliseconds before the answer in which storage was asked for the version.",
+        "description": "Milliseconds since storage was asked for the version.",
         "schema": {"type": "string"},
         "example": "0",
     },
@@ -135,7 +134,7 @@ _HEADERS_OF: Final = {
 _IF_NONE_MATCH: Final = {
     "name": "If-None-Match",
     "in": "header",
-    "description": "The ETags of answers that the caller has: one of them is answered with 304.",
+    "description": "ETags of answers that the caller has; if the answer is one of them, the status is 304.",
     "schema": {"type": "string"},
 }
 
@@ -157,7 +156,7 @@ _EXAMPLES = {
         problem_of(
             errors.CorruptIndexError("magic 1, expected 1581511376", offset=1, path="t/index/index-7-0")
         ),
-        problem_of_status(429, "256 requests are under way already", limit=256),
+        problem_of_status(429, "256 requests are in flight already", limit=256),
         problem_of(ZeroDivisionError()),
         problem_of_status(503, "the service is starting or shutting down"),
         problem_of(errors.DeadlineExceededError("the request did not finish within 30 s")),
@@ -173,12 +172,11 @@ def operation(
     tagged: bool = False,
     streams: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """What a route says about itself.
+    """Describes a route to FastAPI.
 
-    Args:
-        answer: shape of the answer in JSON; None where it has other forms alone.
-        tagged: answers have an ``ETag``, and are 304 for callers who name it.
-        streams: what else the answer can be, by media type.
+    ``answer``: shape of the answer in JSON; None if it has only other forms. ``tagged``: answers have an
+    ``ETag``, and are 304 for callers who send it. ``streams``: descriptions of other forms of the answer, by
+    media type.
     """
     statuses = _ALWAYS | (_STORAGE if storage else set()) | (_BODY if body else set())
     content = {
@@ -209,11 +207,9 @@ class _Bodies(GenerateJsonSchema):
     """Schemas of requests, by the names that bodies have in the contract."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        """Describes a request."""
         return super().model_schema(schema) | {"title": _body_name(schema["cls"].__name__)}
 
     def normalize_name(self, name: str) -> str:
-        """Names a request."""
         return _body_name(super().normalize_name(name))
 
 
@@ -235,7 +231,7 @@ def _headers(*names: str) -> dict[str, Any]:
 
 
 def text_operation(description: str) -> dict[str, Any]:
-    """What a route says about itself whose answer is plain text."""
+    """Describes a route whose answer is plain text."""
     content = {"text/plain": {"schema": {"type": "string"}}}
     always = {status: {"description": _DESCRIPTIONS[status]} for status in sorted(_ALWAYS)}
     return {
@@ -245,7 +241,7 @@ def text_operation(description: str) -> dict[str, Any]:
 
 
 def document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document of ``app``, made once."""
+    """Builds the OpenAPI document of ``app`` once."""
     if app.openapi_schema is None:
         made = get_openapi(
             title=app.title,

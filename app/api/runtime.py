@@ -1,8 +1,4 @@
-"""What all request handlers share: the service, the settings, and the way in which blocking work runs.
-
-However many callers wait for a commit to a table, it is looked at once a second; when it comes, they take
-turns, so that they do not push each other out of the line of requests.
-"""
+"""Shared state of request handlers: the service, the settings, and the threads for blocking work."""
 
 import asyncio
 import logging
@@ -29,40 +25,42 @@ from app.settings import Settings
 from app.telemetry import event_record
 from app.work import CORES, Cancellation, cancellable, check_deadline, time_limit
 
-_TURNS: Final = 4
-"""Callers who wait for tables of one warehouse and whose answers are computed at the same time."""
+# Callers of one warehouse whose answers are computed at the same time after a commit.
+_ANSWERS_AT_ONCE: Final = 4
 
-Asked: TypeAlias = tuple[TableRef, SnapshotSelector]
+Watched: TypeAlias = tuple[TableRef, SnapshotSelector]
 
 
 class TableLooks:
-    """Looks for newer versions of tables, under way in one process; used by the event loop alone."""
+    """Polls tables for newer versions for all waiting callers; used by the event loop alone.
+
+    However many callers wait for a commit to a table, one poll a second reads it. After a commit, few callers
+    at a time have their answers computed, so that they do not push each other out of the queue of requests.
+    """
 
     def __init__(self, seconds: float = 1.0) -> None:
         self._seconds = seconds
-        self._looks: dict[Asked, asyncio.Task[str]] = {}
-        self._turns: defaultdict[Bulkhead, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_TURNS))
+        self._polls: dict[Watched, asyncio.Task[str]] = {}
+        self._slots: defaultdict[Bulkhead, asyncio.Semaphore] = defaultdict(
+            lambda: asyncio.Semaphore(_ANSWERS_AT_ONCE)
+        )
 
-    async def identity(self, asked: Asked, look: Callable[[], Awaitable[str]]) -> str:
-        """The identity of a version, as it is seen at the next look.
-
-        ``look``: finds out its identity; for all who ask for the same meanwhile, one of theirs is called.
-        Raises PaimonIndexError: as ``look``.
-        """
-        under_way = self._looks.get(asked)
-        if under_way is None:
-            under_way = self._looks[asked] = asyncio.create_task(self._look(asked, look))
-            # All who wait may have gone away.
-            under_way.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-        return await asyncio.shield(under_way)
+    async def identity(self, watched: Watched, look: Callable[[], Awaitable[str]]) -> str:
+        """The identity of a version at the next poll; one ``look``, which may raise, serves all callers."""
+        polling = self._polls.get(watched)
+        if polling is None:
+            polling = self._polls[watched] = asyncio.create_task(self._poll(watched, look))
+            # Retrieves an exception that no caller is left to await, which asyncio would log.
+            polling.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        return await asyncio.shield(polling)
 
     @asynccontextmanager
     async def turn(self, bulkhead: Bulkhead, seconds: float) -> AsyncIterator[None]:
-        """In the block, one of few who wait for tables of a warehouse has its answer computed."""
-        turns = self._turns[bulkhead]
+        """Holds one of the few slots in which answers to waiting callers of a warehouse are computed."""
+        slots = self._slots[bulkhead]
         try:
             async with asyncio.timeout(seconds):
-                await turns.acquire()
+                await slots.acquire()
         except TimeoutError as error:
             raise DeadlineExceededError(
                 f"more callers wait for changes than are answered in {seconds:g} s: ask again"
@@ -70,31 +68,31 @@ class TableLooks:
         try:
             yield
         finally:
-            turns.release()
+            slots.release()
 
-    async def _look(self, asked: Asked, look: Callable[[], Awaitable[str]]) -> str:
+    async def _poll(self, watched: Watched, look: Callable[[], Awaitable[str]]) -> str:
         try:
             await asyncio.sleep(self._seconds)
             return await look()
         finally:
-            del self._looks[asked]
+            del self._polls[watched]
 
 
 T = TypeVar("T")
 
 _log = logging.getLogger("paimon_index")
 
-# Most answers are there before it would pay to watch whether their callers still wait for them.
+# Most answers are ready before it would pay to watch for their callers' disconnect.
 _UNWATCHED_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """One per running service, and a copy for each request.
+    """State of a running service, and a copy of it for each request.
 
-    ``bulkheads``: have the threads that do the blocking work, by warehouse; None is for what reads from none.
-    ``parsers``: likewise, those that parse large bodies, which no storage holds up: bodies are not kept then.
-    ``receive``: tells when the caller of the request goes away; None outside of requests.
+    ``bulkheads``: threads for blocking work, by warehouse; None for requests about no warehouse. ``parsers``:
+    threads for parsing large bodies, by warehouse. ``receive``: awaits the caller's disconnect; None outside
+    of requests.
     """
 
     settings: Settings
@@ -110,7 +108,7 @@ class Runtime:
 
     @classmethod
     def start(cls, settings: Settings, service: IndexService, observer: Observer = NOBODY) -> Self:
-        """The runtime of a service that starts."""
+        """Starts the watch and the threads."""
         budget = MemoryBudget.of(settings)
         if _log.isEnabledFor(logging.INFO):
             for event, members in (
@@ -125,20 +123,21 @@ class Runtime:
                 name: Bulkhead(name, settings.threads, settings.concurrency)
                 for name in (None, *service.warehouses)
             }
+            # Parsers have threads of their own: storage that hangs would otherwise keep bodies in memory.
             for _ in range(2)
         )
         return cls(settings, service, watch, budget, bulkheads, parsers, bulkheads[None], TableLooks())
 
     async def run(self, work: Callable[[], T], *, is_begun: bool = False) -> T:
-        """The result of blocking ``work``, done in a thread before the deadline.
+        """Runs blocking ``work`` in a thread before the deadline.
 
         Args:
-            is_begun: for an answer of which some is sent already, so that it is too late to be refused.
+            is_begun: part of the answer is sent already, so the work is never refused.
 
         Raises:
-            BusyError: as many requests of this warehouse as may be are worked on, or wait and are newer.
-            DeadlineExceededError: the time was up, in the queue or in the work.
-            ClientDisconnect: nobody waits for the result any more.
+            BusyError: the limit of requests of this warehouse is reached, or newer ones took the last place.
+            DeadlineExceededError: time ran out, in the queue or in the work.
+            ClientDisconnect: the caller went away.
         """
         seconds = self.settings.deadline_seconds
         cancellation = Cancellation()
@@ -157,31 +156,32 @@ class Runtime:
 
         return await self._finished(self.bulkhead.submit(limited, is_begun=is_begun), cancellation)
 
-    async def _finished(self, under_way: asyncio.Future[T], cancellation: Cancellation) -> T:
+    async def _finished(self, pending: asyncio.Future[T], cancellation: Cancellation) -> T:
         seconds = self.settings.deadline_seconds
         try:
             async with asyncio.timeout(seconds):
-                return await self._while_awaited(under_way)
+                return await self._while_awaited(pending)
         except TimeoutError as error:
             raise DeadlineExceededError(
                 f"the request did not finish within {seconds:g} s: ask for less, or ask the operator for more"
             ) from error
         finally:
-            # Whatever is left of the work by now is left for nobody.
-            under_way.cancel()
+            # Nobody waits for the rest of the work.
+            pending.cancel()
             cancellation.cancel()
 
     async def parse(self, work: Callable[[], T]) -> T:
-        """As :meth:`run`, in a thread that no storage holds up."""
+        """Runs ``work`` as :meth:`run` does, in a thread that no storage holds up."""
         return await replace(self, bulkhead=self.parsers[self.bulkhead.warehouse]).run(work)
 
     def for_nobody(self) -> Self:
-        """The same for work that no single request is waiting for."""
+        """A copy for work that belongs to no single request."""
         return replace(self, receive=None, observer=NOBODY)
 
     async def answer(self, work: Callable[[], object]) -> Response:
-        """The JSON answer that blocking ``work`` gives; written in the thread, too, since it may be long."""
+        """Answers with the result of blocking ``work`` in JSON."""
 
+        # Encoding may take long, so the thread does it too.
         def write() -> bytes:
             result = work()
             with during(Phase.ENCODE):
@@ -190,25 +190,25 @@ class Runtime:
         return Response(await self.run(write), media_type="application/json")
 
     def close(self) -> None:
-        """Ends the watch and the threads; work that was not begun is dropped."""
+        """Ends the watch and the threads, and drops work that has not started."""
         self.watch.stop()
         for bulkhead in (*self.bulkheads.values(), *self.parsers.values()):
             bulkhead.close()
 
-    async def _while_awaited(self, under_way: asyncio.Future[T]) -> T:
-        # Who has to wait may have gone already, and must not take a thread from somebody who has not.
-        unwatched = 0 if self.bulkhead.is_waiting(under_way) else _UNWATCHED_SECONDS
-        done, _ = await asyncio.wait({under_way}, timeout=unwatched)
+    async def _while_awaited(self, pending: asyncio.Future[T]) -> T:
+        # A queued caller may have gone already, and must not take a thread from one who still waits.
+        unwatched = 0 if self.bulkhead.is_waiting(pending) else _UNWATCHED_SECONDS
+        done, _ = await asyncio.wait({pending}, timeout=unwatched)
         if not done and self.receive is not None:
-            gone = asyncio.ensure_future(_disconnected(self.receive))
-            either: set[asyncio.Future[T] | asyncio.Future[None]] = {under_way, gone}
+            disconnect = asyncio.ensure_future(_disconnected(self.receive))
+            first: set[asyncio.Future[T] | asyncio.Future[None]] = {pending, disconnect}
             try:
-                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                gone.cancel()
-            if not under_way.done():
+                disconnect.cancel()
+            if not pending.done():
                 raise ClientDisconnect
-        return await under_way
+        return await pending
 
 
 async def _disconnected(receive: Receive) -> None:
@@ -217,7 +217,7 @@ async def _disconnected(receive: Receive) -> None:
 
 
 def runtime_of(request: Request) -> Runtime:
-    """That of a request, with the threads of the warehouse that it names."""
+    """The runtime for a request, with the threads of the warehouse that it names."""
     runtime: Runtime = request.app.state.runtime
     return replace(
         runtime,

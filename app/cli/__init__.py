@@ -1,4 +1,4 @@
-"""The command line, ``paimon-index``: the service, and the same answers without one.
+"""The command line, ``paimon-index``: the service, and its answers without a server.
 
 Exit status: 0 for an answer, 1 for an error with a line on standard error, 2 for wrong usage.
 """
@@ -21,11 +21,9 @@ __all__ = ["main", "program"]
 
 
 class _Command(NamedTuple):
-    """Where a command is, and the first sentence of its help.
+    """Module of a command, and the first sentence of its help."""
 
-    A command that runs need not wait for the libraries of the others, nor need the list of all commands.
-    """
-
+    # Commands are imported by name, so that one command does not wait for the libraries of the others.
     module: str
     summary: str
 
@@ -62,9 +60,9 @@ _COMMANDS: Final = {
     "openapi": _Command("serve", "Print the OpenAPI document."),
 }
 _ALSO: Final = {"aggregate": "count"}
-"""Names that the HTTP API has for commands."""
+"""The HTTP API's names of commands."""
 _REMOVED: Final = {
-    "orphans": "the engine removes files that nothing refers to: in Spark CALL "
+    "orphans": "the engine removes unreferenced files: in Spark CALL "
     "sys.remove_orphan_files(table => 'db.t'), where dry_run => true counts them; in Flink the action "
     "remove_orphan_files"
 }
@@ -97,18 +95,18 @@ def _program(commands: tuple[str, ...]) -> typer.Typer:
         if hasattr(module, function):
             program.command(name, cls=Command)(getattr(module, function))
         else:
-            # A command that has commands of its own.
+            # A group of commands.
             program.add_typer(module.program, name=name)
     program.callback()(_options)
     return program
 
 
 def _nothing() -> None:
-    """Stands for a command in the list."""
+    """Placeholder for a command in the list."""
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
-    if wanted:
+def _print_version(requested: bool) -> None:  # noqa: FBT001 - typer passes it by position
+    if requested:
         typer.echo(app.__version__)
         raise typer.Exit
 
@@ -126,7 +124,7 @@ def main() -> None:
     """Runs the command line."""
     words = sys.argv
     if _COMPLETION in os.environ:
-        # A shell that completes a line gives it in a variable: bash in the first, zsh and fish in the second.
+        # A shell passes the line to complete in a variable: bash in the first, zsh and fish in the second.
         words = (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")).split()
     word = next(iter(words[1:]), "--help")
     if word in _ALSO:
@@ -134,12 +132,12 @@ def main() -> None:
     if word in _REMOVED:
         typer.echo(f"error: there is no command {word} any more: {_REMOVED[word]}", err=True)
         sys.exit(2)
-    # Behind an option of the whole program there may be any command.
+    # Any command may follow an option of the whole program.
     is_list = word in ("--help", "--version", *_COMPLETION_OPTIONS) or not word.startswith("-")
     try:
         _program((word,) if word in _COMMANDS else () if is_list else tuple(_COMMANDS))()
     except PaimonIndexError as error:
-        from app.cli.output import printable  # noqa: PLC0415 - what it needs is there by now
+        from app.cli.output import printable  # noqa: PLC0415 - its libraries are loaded by now
 
         typer.echo(f"error: {printable(_error_line(error))}", err=True)
         sys.exit(1)
@@ -148,6 +146,6 @@ def main() -> None:
 def _error_line(error: PaimonIndexError) -> str:
     if not isinstance(error, UnknownPlaceError):
         return str(error)
-    if error.known:
-        return error.naming(error.known)
-    return f"{error}: the warehouse has none. Its URL is that of the directory in which DATABASE.db is"
+    if error.existing:
+        return error.naming(error.existing)
+    return f"{error}: the warehouse has none. Its URL must be that of the directory that holds DATABASE.db"

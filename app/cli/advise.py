@@ -1,4 +1,4 @@
-"""``advise`` and ``what-if``: which indexes a table or a data file is worth, and what new ones would skip."""
+"""``advise`` and ``what-if``: indexes worth having on a table or data file, and files that new ones skip."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from app.advice import MOST_FILES, WhatIfRequest, advise_table, try_indexes
 from app.building import DataFile, size_warning, table_options
 from app.building import advise as advise_columns
-from app.cli.asking import VERSION, Asked, asks
+from app.cli.asking import VERSION, Invocation, asks
 from app.cli.data_files import SchemaOption, TypesOption, column_types, progress, read_schema
 from app.cli.output import InWords, print_line, print_members
 from app.errors import RequestError
@@ -20,7 +20,7 @@ from app.planning.request import VersionedRequest
 
 @asks(VersionedRequest, *VERSION)
 def advise(
-    asked: Asked[VersionedRequest],
+    invocation: Invocation[VersionedRequest],
     *,
     table: Annotated[str | None, typer.Argument(metavar="[DATABASE.TABLE]")] = None,
     files: Annotated[
@@ -37,8 +37,9 @@ def advise(
         raise RequestError("advise takes a table, such as sales.orders, or --data and a data file")
     if data is not None:
         return _advise_file(data, schema, columns)
-    version = asked.opened.service.resolve(asked.table, asked.read().selector)
+    version = invocation.opened.service.resolve(invocation.table, invocation.read().selector)
     with progress("reading index heads", files) as advance, missing_file_means_expired(version):
+        # This process has made no plans, so the advice knows no usage.
         answer = advise_table(version, TableUsage(), most_files=files, advance=advance)
     return InWords(answer, _print_table_advice)
 
@@ -99,7 +100,7 @@ def _quoted(text: str) -> str:
     flags={"filters": "--filter"},
 )
 def what_if(
-    asked: Asked[WhatIfRequest],
+    invocation: Invocation[WhatIfRequest],
     *,
     index: Annotated[
         list[str],
@@ -110,11 +111,11 @@ def what_if(
     ],
 ) -> object:
     """Try indexes on some data files: how many files would they leave out?"""
-    request = asked.read(indexes=[_index(text) for text in index])
-    service = asked.opened.service
-    version, zone = service.resolve(asked.table, request.selector), service.zone(request.time_zone)
+    request = invocation.read(indexes=[_index(text) for text in index])
+    service = invocation.opened.service
+    version, zone = service.resolve(invocation.table, request.selector), service.zone(request.time_zone)
     with missing_file_means_expired(version):
-        return try_indexes(version, request, asked.opened.settings.limits, zone)
+        return try_indexes(version, request, invocation.opened.settings.limits, zone)
 
 
 def _index(text: str) -> dict[str, object]:

@@ -1,8 +1,8 @@
-"""Commands that ask: the options of each are members of the request that it makes.
+"""Commands whose options are members of the request that they make.
 
-What an option takes, and what it says of itself, stands in the request, such as those of
-:mod:`app.planning.request.requests`. A member that is an object, or objects, is written as JSON; a filter may
-be. A command names the members that it offers, and adds options of its own where JSON would be hard to write.
+The request, such as those of :mod:`app.planning.request.requests`, defines type and help of each option. A
+member that is an object, or a list of objects, is written as JSON; a filter may be. A command selects
+members, and adds options of its own for members that are hard to write as JSON.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ VERSION: Final = ("snapshot_id", "tag", "timestamp_millis", "branch")
 
 
 @dataclass(frozen=True)
-class Asked(Generic[Asks]):
-    """Words of a command line: a table, a warehouse, and members of a request."""
+class Invocation(Generic[Asks]):
+    """Parsed command line: a table, a warehouse, and members of a request."""
 
     request: type[Asks]
     members: Mapping[str, Any]
@@ -48,21 +48,18 @@ class Asked(Generic[Asks]):
 
     @cached_property
     def opened(self) -> Opened:
-        """The service of the warehouse; of this machine's files for what needs no table."""
+        """The service of the warehouse; of this machine's files if no table is needed."""
         if self.warehouse is None and not issubclass(self.request, VersionedRequest):
             return Opened.local_files()
         return Opened.warehouse_of(self.warehouse, self.allow_external)
 
     @property
     def table(self) -> TableRef:
-        """The table."""
+        """The table of the command line."""
         return self.opened.table(self.table_name or "")
 
     def read(self, **more: object) -> Asks:
-        """The request, with members that the command has made itself.
-
-        Raises RequestError: a member is not what it may be.
-        """
+        """Builds the request with further members. Raises RequestError: a value is not allowed."""
         members = {**self.members, **more}
         if "time_zone" in members:
             members["time_zone"] = self.opened.time_zone(members["time_zone"])
@@ -72,12 +69,10 @@ class Asked(Generic[Asks]):
 def asks(
     request: type[Request], *members: str, flags: Mapping[str, str] | None = None, **defaults: object
 ) -> Callable[[Callable[..., object]], Callable[..., None]]:
-    """Makes a command of a function that answers what was asked.
+    """Turns a function that answers an invocation into a command.
 
-    Args:
-        members: those that the command offers as options.
-        flags: names of options that are other ones than those of members.
-        defaults: values of members that are others on a command line.
+    ``members``: members of the request that the command offers as options. ``flags``: names of options that
+    differ from their member's. ``defaults``: values of members that differ on the command line.
     """
     options = {
         name: _Option(request.model_fields[name], (flags or {}).get(name, f"--{name.replace('_', '-')}"))
@@ -87,7 +82,7 @@ def asks(
 
     def command(answer: Callable[..., object]) -> Callable[..., None]:
         own = inspect.signature(answer, eval_str=True).parameters
-        parameters = [parameter for name, parameter in own.items() if name != "asked"]
+        parameters = [parameter for name, parameter in own.items() if name != "invocation"]
         if issubclass(request, VersionedRequest) and "table" not in own:
             parameters.insert(0, _parameter("table", TableArgument, inspect.Parameter.empty))
         parameters += [
@@ -109,8 +104,8 @@ def asks(
             if zoned:
                 read["time_zone"] = given.pop("time_zone")
             table = given.get("table") if "table" in own else given.pop("table", None)
-            asked = Asked(request, read, table, warehouse, allow_external)
-            print_answer(answer(asked, **given), as_json=as_json)
+            invocation = Invocation(request, read, table, warehouse, allow_external)
+            print_answer(answer(invocation, **given), as_json=as_json)
 
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # as inspect documents
         return run
@@ -123,8 +118,6 @@ def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter
 
 
 class _Option:
-    """An option, made of a member."""
-
     def __init__(self, field: FieldInfo, flag: str) -> None:
         forms = list(_forms(field.annotation))
         self._flag = flag
@@ -144,7 +137,7 @@ class _Option:
         self.annotation = Annotated[taken if self.default is not None else taken | None, option]
 
     def read(self, given: Any) -> Any:
-        """The member that a text, or texts, stand for."""
+        """Converts the texts of the option to the member's value."""
         if self._is_list:
             return [self._read(each) for each in given] if given else None
         return self._read(given)

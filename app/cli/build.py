@@ -1,4 +1,4 @@
-"""``build`` and ``verify``: the index file of a data file, made and held against its rows."""
+"""``build`` and ``verify``: the index file of a data file, built or checked against its rows."""
 
 from __future__ import annotations
 
@@ -79,7 +79,9 @@ def build(
 def _print_built(answer: dict[str, Any]) -> None:
     print_members(answer)
     if answer["in_manifest"]:
-        print_line("so few bytes (file-index.in-manifest-threshold) the engine puts into the manifest")
+        print_line(
+            "the engine puts an index of this size into the manifest (file-index.in-manifest-threshold)"
+        )
 
 
 def verify(

@@ -30,19 +30,19 @@ def _group() -> None:
 @program.command(cls=Command)
 def prune(
     older_than: Annotated[
-        float, typer.Option(metavar="DAYS", min=0, help="Remove what was written longer ago.")
+        float, typer.Option(metavar="DAYS", min=0, help="Remove entries that were written longer ago.")
     ],
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count, and remove nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Remove old entries of the shared cache; those that are needed are written again."""
-    # Entries are listed and removed, and none is read: without a key, none is needed.
+    """Remove old entries of the shared cache; entries that are needed later are written again."""
+    # Pruning lists and removes entries without reading any, so it needs no key.
     has_key = any(f"{ENVIRONMENT_PREFIX}SHARED_CACHE_KEY{end}" in os.environ for end in ("", "_FILE"))
     settings = Settings.load(shared_cache_private=None if has_key else True)
     store = open_shared_store(settings, RetryPolicy())
     if store is None:
-        raise RequestError(f"set {ENVIRONMENT_PREFIX}SHARED_CACHE to the prefix that is to be pruned")
+        raise RequestError(f"set {ENVIRONMENT_PREFIX}SHARED_CACHE to the prefix to prune")
     before = dt.datetime.now(dt.UTC) - dt.timedelta(days=older_than)
     pruned = prune_shared(store, before, is_tried=dry_run)
     if as_json:

@@ -1,4 +1,4 @@
-"""What ``build``, ``verify`` and ``advise`` share: the data file, the types of its columns, progress."""
+"""Options of ``build``, ``verify`` and ``advise``: the data file, the types of its columns, progress."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ OutOption = Annotated[
 
 
 def read_file(path: Path) -> bytes:
-    """The content of a local file."""
+    """Reads a local file."""
     try:
         return local_files.content(path)
     except FileNotFoundError as error:
@@ -60,16 +60,12 @@ def read_file(path: Path) -> bytes:
 
 
 def read_schema(path: Path | None) -> TableSchema | None:
-    """The schema that an option names."""
+    """Reads the schema file of an option."""
     return None if path is None else TableSchema.read(read_file(path))
 
 
 def column_types(file: DataFile, schema: TableSchema | None, columns: Sequence[str] | None) -> ColumnTypes:
-    """Types as ``--column`` says, else the schema, else the file itself.
-
-    Raises:
-        RequestError: an option has not the form ``NAME=TYPE``, or names no column of the file.
-    """
+    """Types from ``--column``, else the schema, else the file. Raises RequestError: an option is wrong."""
     declared = {} if schema is None else {name: field.type for name, field in schema.by_name.items()}
     for name, text in parse_columns(columns).items():
         if name not in file.schema.names:
@@ -84,7 +80,7 @@ def column_types(file: DataFile, schema: TableSchema | None, columns: Sequence[s
 
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Advance]:
-    """A bar on standard error while something lasts; none where nobody looks at a terminal."""
+    """Shows a progress bar on standard error if that is a terminal."""
     parts = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
     is_watched = sys.stderr.isatty()
     with Progress(*parts, console=Console(stderr=True), transient=True, disable=not is_watched) as bar:

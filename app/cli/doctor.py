@@ -1,8 +1,8 @@
-"""``doctor``: whether the service would work here, and what to do where it would not.
+"""``doctor``: checks whether the service would work here, and advises on faults.
 
-Each check is a function of the settings that gives findings; :data:`CHECKS` lists them in the order in which
-they are shown. No check changes anything but for a file that it writes to the disk cache, and one to the
-shared cache; it removes both.
+Each check is a function of the settings that yields findings; :data:`CHECKS` lists them in the order of
+output. Checks change nothing except for a file in the disk cache and one in the shared cache, which they
+remove.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _EARLIEST: Final = 1_735_689_600
 
 _COMFORTABLE_BYTES: Final = 256 << 20
 _LEAST_OPEN_FILES: Final = 4_096
+# Words of errors by which object stores report wrong credentials or missing permissions.
 _OF_CREDENTIALS: Final = (
     *("InvalidAccessKeyId", "SignatureDoesNotMatch", "NoCredentials", "credentials", "AuthenticationFailed"),
     *("ClientAuthenticationError", "NoAuthenticationInformation", "AuthorizationFailure"),
@@ -54,7 +55,7 @@ _NEEDED: Final = {"az": _AZURE, "abfs": _AZURE, "abfss": _AZURE, "hdfs": _HADOOP
 
 
 class Outcome(StrEnum):
-    """How a check ended."""
+    """Result of a check."""
 
     OK = "ok"
     WARNING = "warning"
@@ -63,7 +64,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found."""
+    """Finding of a check."""
 
     check: str
     outcome: Outcome
@@ -72,7 +73,7 @@ class Finding:
 
 
 def examine(load: Callable[[], Settings]) -> list[Finding]:
-    """What all checks find."""
+    """Runs all checks."""
     try:
         settings = load()
     except SettingsError as error:
@@ -101,7 +102,7 @@ def _check_tokens(settings: Settings) -> Iterator[Finding]:
         yield Finding("tokens", Outcome.OK, f"{len(tokens)} token(s) in {settings.tokens_file}")
     elif settings.auth == "off":
         advice = "set PAIMON_INDEX_TOKENS_FILE unless something in front of the service checks its callers"
-        yield Finding("tokens", Outcome.WARNING, "whoever reaches the service is answered", advice)
+        yield Finding("tokens", Outcome.WARNING, "everybody who reaches the service is answered", advice)
     elif is_loopback(settings.host):
         yield Finding("tokens", Outcome.OK, "none; only callers of this machine are answered")
     else:
@@ -113,14 +114,14 @@ def _check_memory(settings: Settings) -> Iterator[Finding]:
     try:
         budget = MemoryBudget.of(settings)
     except SettingsError as error:
-        yield Finding("memory", Outcome.FAILED, str(error), "raise the limit or lower what was set")
+        yield Finding("memory", Outcome.FAILED, str(error), "raise the limit, or lower the number of workers")
         return
     state = (
         f"{budget.limit >> 20} MiB for each of {settings.workers} worker(s) ({budget.source}), "
         f"{budget.caches.total >> 20} MiB of them for caches"
     )
     if budget.limit - PROCESS_BYTES < _COMFORTABLE_BYTES:
-        advice = "give each worker 512 MiB or more: little is kept, so that most is read again and again"
+        advice = "give each worker 512 MiB or more: with small caches most files are read again and again"
         yield Finding("memory", Outcome.WARNING, state, advice)
     else:
         yield Finding("memory", Outcome.OK, state)
@@ -131,7 +132,7 @@ def _check_clock(_: Settings) -> Iterator[Finding]:
     shown = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
     if now < _EARLIEST:
         advice = "set the clock (NTP): object stores refuse signatures of another time"
-        yield Finding("clock", Outcome.FAILED, f"it shows {shown}, which is past", advice)
+        yield Finding("clock", Outcome.FAILED, f"it shows {shown}, which is in the past", advice)
     else:
         yield Finding("clock", Outcome.OK, f"it shows {shown}")
 
@@ -177,7 +178,7 @@ def _check_warehouses(settings: Settings) -> Iterator[Finding]:
             with time_limit(_STORAGE_SECONDS):
                 warehouse = Warehouse(name, url, allow_external=settings.allow_external)
                 yield _look_into(check, warehouse)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong is what was asked for
+        except Exception as error:  # noqa: BLE001 - any fault is a finding
             yield Finding(check, Outcome.FAILED, _first_line(error), _advice_on(error, url))
 
 
@@ -221,9 +222,10 @@ def _check_shared_cache(settings: Settings) -> Iterator[Finding]:
     try:
         with time_limit(_STORAGE_SECONDS):
             writing.create(_TRIED, secrets.token_bytes(16))
+            # Entries are written once: a second create of one name has to fail.
             is_replaced = writing.create(_TRIED, secrets.token_bytes(16))
             store.read(_TRIED)
-            # Nobody but those who prune needs to.
+            # Only pruning needs the permission to delete.
             with suppress(PaimonIndexError):
                 writing.delete(_TRIED)
     except Exception as error:  # noqa: BLE001 - as for warehouses
@@ -232,14 +234,16 @@ def _check_shared_cache(settings: Settings) -> Iterator[Finding]:
         yield Finding(check, Outcome.FAILED, reason, _advice_on(error, url, may))
         return
     if is_replaced:
-        advice = "use a store that creates objects only if there are none (for S3, that knows If-None-Match)"
-        yield Finding(check, Outcome.FAILED, "the store replaces objects that are to be created", advice)
+        advice = "use a store that creates objects only if they are missing (for S3: one with If-None-Match)"
+        yield Finding(
+            check, Outcome.FAILED, "the store overwrites objects instead of refusing to create them", advice
+        )
     else:
         yield Finding(check, Outcome.OK, f"{store.public_url} can be read and written to, {signed}")
 
 
 def _advice_on(error: BaseException, url: str, may: str = "list the directory (s3:ListBucket)") -> str:
-    """What to do about an error of storage; ``may`` is the permission that the call needed."""
+    """Advice about an error of storage; ``may`` is the permission that the call needed."""
     causes = _causes(error)
     text = " ".join(str(cause) for cause in causes)
     kinds = {type(cause) for cause in causes}
@@ -283,7 +287,7 @@ CHECKS: Final[tuple[Callable[[Settings], Iterator[Finding]], ...]] = (
     _check_shared_cache,
     _check_warehouses,
 )
-"""A new check is a function in this list."""
+"""All checks; add new ones here."""
 
 _SIGNS: Final = {Outcome.OK: "ok", Outcome.WARNING: "WARNING", Outcome.FAILED: "FAILED"}
 
@@ -314,9 +318,9 @@ def doctor(
 def _print(findings: Sequence[Finding]) -> None:
     width = max(len(finding.check) for finding in findings)
     for finding in findings:
-        first, *others = finding.found.splitlines() or [""]
+        first, *further_lines = finding.found.splitlines() or [""]
         print_line(f"{_SIGNS[finding.outcome]:8} {finding.check:{width}}  {first}")
-        for line in others:
+        for line in further_lines:
             print_line(f"{'':8} {'':{width}}  {line}")
         if finding.advice:
             print_line(f"{'':8} {'':{width}}  -> {finding.advice}")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from app.api.answers import SelectionEncoding, encode_evaluation
-from app.cli.asking import Asked, asks
+from app.cli.asking import Invocation, asks
 from app.cli.options import ColumnsOption, local_path, parse_columns
 from app.cli.output import ExplainedFile, InWords, print_explanation, print_records, print_warnings
 from app.planning.request import EvaluateRequest, InspectRequest
@@ -25,28 +25,32 @@ FileArguments = Annotated[
 
 
 @asks(InspectRequest, "kind")
-def inspect(asked: Asked[InspectRequest], *, file: FileArgument, columns: ColumnsOption = None) -> object:
+def inspect(
+    invocation: Invocation[InspectRequest], *, file: FileArgument, columns: ColumnsOption = None
+) -> object:
     """Show what is in an index file."""
-    request, types = asked.read(**_named(asked, file)), parse_columns(columns)
-    opened = asked.opened
+    request, types = invocation.read(**_named(invocation, file)), parse_columns(columns)
+    opened = invocation.opened
     return opened.service.inspect(opened.warehouse, request, request.kind, types, any_place=True)
 
 
 @asks(EvaluateRequest, "filter", "alias", "row_count", "selection", "explain", selection="ranges")
-def evaluate(asked: Asked[EvaluateRequest], *, files: FileArguments, columns: ColumnsOption) -> object:
+def evaluate(
+    invocation: Invocation[EvaluateRequest], *, files: FileArguments, columns: ColumnsOption
+) -> object:
     """Ask a filter of index files: which data files can be skipped, which rows can match?"""
     types = parse_columns(columns)
-    request = asked.read(
+    request = invocation.read(
         schema=[{"name": name, "type": data_type} for name, data_type in types.items()],
-        files=[_named(asked, file) for file in files],
+        files=[_named(invocation, file) for file in files],
     )
-    answer = asked.opened.service.evaluate(asked.opened.warehouse, request, any_place=True)
+    answer = invocation.opened.service.evaluate(invocation.opened.warehouse, request, any_place=True)
     form = SelectionEncoding(request.selection)
     return InWords(encode_evaluation(answer, form, request.row_count, _INSTANCE), _print_evaluation)
 
 
-def _named(asked: Asked[Any], file: str) -> dict[str, str]:
-    return {"path": local_path(Path(file)) if asked.warehouse is None else file, "name": file}
+def _named(invocation: Invocation[Any], file: str) -> dict[str, str]:
+    return {"path": local_path(Path(file)) if invocation.warehouse is None else file, "name": file}
 
 
 def _print_evaluation(answer: dict[str, Any]) -> None:

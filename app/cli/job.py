@@ -1,6 +1,6 @@
-"""``job``: Spark jobs over a table, as :mod:`app.jobs` has them.
+"""``job``: Spark jobs over a table; see :mod:`app.jobs`.
 
-``spark-submit`` runs the same commands by :mod:`app.cli.spark_submit.run_job`.
+``spark-submit`` runs the same commands with :mod:`app.cli.spark_submit.run_job`.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ PartitionsOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions(WarehouseOptions):
-    """What a job runs on: a warehouse and a Spark."""
+    """Warehouse and Spark session of a job."""
 
     master: Annotated[
         str | None,
         typer.Option(
-            help="Where Spark runs, such as local[4]; unless given, as spark-submit or Spark's files say."
+            help="Where Spark runs, such as local[4]. Default: that of spark-submit or Spark's files."
         ),
     ] = None
     conf: Annotated[
@@ -76,25 +76,25 @@ class JobOptions(WarehouseOptions):
     as_json: JsonOption = False
 
     def table(self, name: str) -> JobTable:
-        """The table that ``DATABASE.TABLE`` names."""
+        """Opens the table of ``DATABASE.TABLE``."""
         opened = self.open()
         url = opened.settings.warehouses[opened.warehouse]
         return JobTable.open(url, name, allow_external=opened.settings.allow_external)
 
     def share(self, name: str, url: str, columns: Iterable[str]) -> None:
-        """Leaves what plans of a table read, on filters of some columns, in a shared cache."""
+        """Fills a shared cache with the files that plans read when they filter on ``columns``."""
         opened, (database, _, table) = self.open(), name.partition(".")
         with closing(create_service(opened.settings.with_shared_cache(url))) as service:
             version = service.resolve(TableRef(opened.warehouse, database, table), SnapshotSelector())
             service.share(version, sorted(columns))
 
     def report(self, report: object) -> None:
-        """Prints what a job did."""
+        """Prints the report of a job."""
         print_answer(report, as_json=self.as_json)
 
     @contextmanager
     def spark(self, time_zone: str | None = None) -> Iterator[SparkSession]:
-        """A session, ended with the block. SettingsError: Spark is not there, or does not start."""
+        """Opens a session for the block. SettingsError: Spark is missing, or does not start."""
         try:
             from pyspark.sql import SparkSession  # noqa: PLC0415 - only jobs need Spark and the client
 
@@ -118,7 +118,7 @@ class JobOptions(WarehouseOptions):
             raise SettingsError(f"Spark does not start (it needs Java 17): {error}") from error
         context = spark.sparkContext
         if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-            # Spark would take the python3 of the search path, which need not be the one with this package.
+            # Spark's default is the first python3 of the search path, which may lack this package.
             context.pythonExec = context.getConf().get("spark.pyspark.python", sys.executable)
         try:
             yield spark
@@ -168,7 +168,7 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
         str | None,
         typer.Option(
             metavar="URL",
-            help="Leave what plans read in this shared cache of the service, signed with "
+            help="Fill this shared cache of the service with the files that plans read, signed with "
             "PAIMON_INDEX_SHARED_CACHE_KEY.",
         ),
     ] = None,
@@ -176,12 +176,12 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Build the file indexes of a table's data files, and commit them."""
     if drop and (options or advised or take_off or missing_only or rebuild or anyway):
-        raise RequestError("--drop builds nothing: leave out what says which indexes to build")
+        raise RequestError("--drop builds nothing: leave out the options that choose indexes to build")
     if shared_cache is not None:
-        # Before the work is done, not after.
+        # Faulty settings fail here, before the work instead of after it.
         create_service(job.open().settings.with_shared_cache(shared_cache)).close()
     if advised and options:
-        raise RequestError("--advised and --option both say which indexes to build: give one of them")
+        raise RequestError("--advised and --option both choose the indexes to build: give one of them")
     opened = job.table(table)
     chosen = None if not partitions else list(map(parse_partition, partitions))
     if drop:
@@ -214,12 +214,12 @@ def upsert_command(  # noqa: PLR0913 - one parameter per option
     paths: Annotated[
         list[str],
         typer.Option(
-            "--from", metavar="PATH", help="A file or directory of rows, as Spark takes it; repeatable."
+            "--from", metavar="PATH", help="A file or directory of rows that Spark can read; repeatable."
         ),
     ],
     data_format: Annotated[
         str,
-        typer.Option("--format", help="Format of these files, as Spark calls it: parquet, orc, csv, json."),
+        typer.Option("--format", help="Spark's name for the format of these files: parquet, orc, csv, json."),
     ] = "parquet",
     read_options: Annotated[
         list[str] | None,
@@ -233,14 +233,14 @@ def upsert_command(  # noqa: PLR0913 - one parameter per option
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="A further column of the rows that says +I or +U for rows to write, -D for keys to delete.",
+            help="A further column with +I or +U for rows to write, and -D for keys to delete.",
         ),
     ] = None,
     parallelism: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Assigners of dynamic buckets, unless the table says. Default: as the engine in Spark.",
+            help="Assigners of dynamic buckets, unless the table sets them. Default: the engine's in Spark.",
         ),
     ] = None,
     time_zone: TimeZoneOption = None,
@@ -274,12 +274,13 @@ def upsert_command(  # noqa: PLR0913 - one parameter per option
 def delete_command(
     table: TableArgument,
     *,
-    where: Annotated[str, typer.Option(help="Spark SQL, as after WHERE: the rows to delete.")],
+    where: Annotated[str, typer.Option(help="Spark SQL condition of the rows to delete.")],
     time_zone: TimeZoneOption = None,
     job: JobOptions,
 ) -> None:
     """Delete the rows of an append table that meet a condition, by deletion vectors."""
     opened = job.table(table)
+    # Starting Spark takes seconds, so errors are raised before.
     check_deletable(opened.name, opened.latest())
     if not job.conf:  # settings of the session may give the condition another meaning
         opened.check_filter(where)

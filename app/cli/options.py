@@ -29,8 +29,7 @@ WarehouseOption = Annotated[
     str | None,
     typer.Option(
         "--warehouse",
-        help="name=url, a URL or a directory; or a name from the environment, which may be left out if it is "
-        "the only one.",
+        help="name=url, a URL, a directory, or a name from the environment. Default: the only one there.",
     ),
 ]
 AllowExternal = Annotated[
@@ -41,7 +40,7 @@ AllowExternal = Annotated[
 ]
 TableArgument = Annotated[str, typer.Argument(metavar="DATABASE.TABLE")]
 FilterOption = Annotated[
-    str | None, typer.Option("--filter", help="Spark SQL as after WHERE, or Paimon predicate JSON.")
+    str | None, typer.Option("--filter", help="Spark SQL condition, or Paimon predicate JSON.")
 ]
 ColumnsOption = Annotated[
     list[str] | None, typer.Option("--column", metavar="NAME=TYPE", help="Type of a column; repeatable.")
@@ -50,15 +49,15 @@ TimeZoneOption = Annotated[
     str | None,
     typer.Option(
         "--time-zone",
-        help="The time zone of dates and timestamps that name none, such as America/New_York or +05:30; "
-        "unless given, that of the environment or else of this machine.",
+        help="Time zone of dates and timestamps that name none, such as America/New_York or +05:30. "
+        "Default: that of the environment, or else of this machine.",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the JSON that the service would answer.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the service's JSON.")]
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as typer takes it: a parameter that is a dataclass stands for the options in its fields."""
+    """Expands each parameter that is a dataclass into one option per field, for typer."""
     parameters = inspect.signature(command, eval_str=True).parameters
     groups: dict[str, Any] = {
         name: parameter.annotation
@@ -85,19 +84,19 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarehouseOptions:
-    """Which warehouse a command is about."""
+    """Options that choose the warehouse of a command."""
 
     warehouse: WarehouseOption = None
     allow_external: AllowExternal = None
 
     def open(self) -> Opened:
-        """The service of the warehouse, in this process; see :meth:`Opened.warehouse_of`."""
+        """Opens the service of the warehouse; see :meth:`Opened.warehouse_of`."""
         return Opened.warehouse_of(self.warehouse, self.allow_external)
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A service in this process and the warehouse that the command is about."""
+    """A service in this process, and the command's warehouse."""
 
     service: IndexService
     settings: Settings
@@ -105,7 +104,7 @@ class Opened:
 
     @classmethod
     def warehouse_of(cls, option: str | None, allow_external: Sequence[str] | None = None) -> Opened:
-        """Opens what ``--warehouse`` says."""
+        """Opens the warehouse of ``--warehouse``."""
         external = tuple(allow_external) if allow_external else None
         configured = Settings.load(allow_external=external)
         if option is None and len(configured.warehouses) == 1:
@@ -125,11 +124,11 @@ class Opened:
         return cls(create_service(settings), settings, _LOCAL)
 
     def time_zone(self, option: str | None) -> str:
-        """The session time zone: what ``--time-zone`` says, else the environment, else this machine."""
+        """The session time zone: that of ``--time-zone``, else of the environment, else of this machine."""
         return option or self.settings.time_zone or tzlocal.get_localzone_name()
 
     def table(self, name: str) -> TableRef:
-        """The table that ``DATABASE.TABLE`` names."""
+        """Reads ``DATABASE.TABLE``."""
         database, dot, table = name.partition(".")
         if not dot:
             databases = listed(self.service.databases(self.warehouse)) or "none"
@@ -138,14 +137,14 @@ class Opened:
 
 
 def parse_warehouse(text: str) -> tuple[str, str]:
-    """Name and URL of ``name=url``, of a URL or of a directory."""
+    """Name and URL from ``name=url``, a URL or a directory."""
     named = _NAMED.fullmatch(text)
     name, url = named.groups() if named else (_UNNAMED, text)
     return name, url
 
 
 def parse_columns(columns: Sequence[str] | None) -> dict[str, str]:
-    """Type texts by column name of ``NAME=TYPE`` options."""
+    """Type texts by column name, from ``NAME=TYPE`` options."""
     form = "NAME=TYPE, such as id=BIGINT"
     types = parse_pairs("--column", columns, form)
     for name, text in types.items():
@@ -155,7 +154,7 @@ def parse_columns(columns: Sequence[str] | None) -> dict[str, str]:
 
 
 def parse_pairs(option: str, written: Sequence[str] | None, form: str = "NAME=VALUE") -> dict[str, str]:
-    """Values by name. RequestError: a text has another form, or one name stands in two of them."""
+    """Values by name. RequestError: a text has another form, or a name is repeated."""
     pairs: dict[str, str] = {}
     for text in written or ():
         name, sign, value = map(str.strip, text.partition("="))
@@ -168,19 +167,19 @@ def parse_pairs(option: str, written: Sequence[str] | None, form: str = "NAME=VA
 
 
 def parse_filter(text: str | None) -> Any:
-    """A filter's SQL text as it is, its JSON form read."""
+    """Decodes a filter in JSON; returns SQL text unchanged."""
     if text is None or not text.lstrip().startswith("{"):
         return text
     return parse_object("--filter", text, '{"kind": "LEAF", ...}')
 
 
 def parse_partition(text: str) -> dict[str, Any]:
-    """The partition of ``--partition``."""
+    """Decodes the partition of ``--partition``."""
     return parse_object("--partition", text, '{"dt": "2025-08-01"}')
 
 
 def parse_object(option: str, text: str, example: str) -> dict[str, Any]:
-    """The JSON object of an option."""
+    """Decodes the JSON object of an option."""
     expected = f"a JSON object such as '{example}' is expected"
     try:
         value = read_json(text.encode(errors="surrogateescape"), option)
@@ -192,5 +191,5 @@ def parse_object(option: str, text: str, example: str) -> dict[str, Any]:
 
 
 def local_path(file: Path) -> str:
-    """What :meth:`Opened.local_files` calls a file."""
+    """Path of a file in the warehouse of :meth:`Opened.local_files`."""
     return str(file.resolve()).removeprefix("/")

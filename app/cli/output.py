@@ -1,4 +1,4 @@
-"""Answers on the terminal: the service's JSON, a table for people, or why each file is kept or skipped."""
+"""Answers on the terminal: the service's JSON, tables for people, and explanations of decisions."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from app.api.http import read_json, write_json
 from app.storage.locations import without_credentials
 
 _NOTHING: Final[tuple[object, ...]] = (None, "", [], {})
-# Wide enough that nothing is cut where the output goes into a file or a pipe.
+# Wide enough that nothing is cut if the output goes into a file or a pipe.
 _PIPE_COLUMNS = 400
-# Characters that move the cursor, change colours or the direction of text.
+# Characters that move the cursor, or change colours or the direction of text.
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class InWords(NamedTuple):
-    """An answer, and what says it to people in words of its own."""
+    """An answer, and the function that prints it for people."""
 
     answer: object
     print_words: Callable[[Any], None]
 
 
 def print_answer(answer: object, *, as_json: bool) -> None:
-    """Prints an answer as the service writes it, on one line, or for people: see :func:`print_members`."""
+    """Prints an answer as the service's JSON on one line, or for people."""
     answer, print_words = answer if isinstance(answer, InWords) else (answer, print_members)
     if as_json:
         sys.stdout.write(write_json(answer).decode() + "\n")
@@ -38,12 +38,13 @@ def print_answer(answer: object, *, as_json: bool) -> None:
 
 
 def plain(answer: object) -> Any:
-    """The answer as a caller of the service gets it, without fragments and arrays."""
+    """Converts an answer to plain JSON values, as a caller of the service reads it."""
+    # Tables are printed from the JSON, so that people and programs see equal values.
     return read_json(write_json(answer))
 
 
 def print_members(answer: Mapping[str, Any], place: str = "") -> None:
-    """The members of a JSON object: a list of objects is a table, another member a line, or none if empty."""
+    """Prints a JSON object: lists of objects as tables, other members as lines; skips empty ones."""
     for name, value in answer.items():
         if name == "warnings":
             print_warnings(value)
@@ -57,7 +58,7 @@ def print_members(answer: Mapping[str, Any], place: str = "") -> None:
 
 
 def print_records(records: Sequence[Mapping[str, Any]]) -> None:
-    """JSON objects as rows; objects within them have rows of their own, which repeat the plain members."""
+    """Prints JSON objects as rows; an inner list of objects gives one row for each of its objects."""
     rows = [row for record in records for row in _rows(record)]
     columns = dict.fromkeys(name for row in rows for name, value in row.items() if value not in _NOTHING)
     print_table(tuple(columns), ([row.get(name) for name in columns] for row in rows))
@@ -78,7 +79,7 @@ def _is_records(value: object) -> bool:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Rows under a header; None is a dash, and a tuple is lines of text."""
+    """Prints rows under a header; None is a dash, and a tuple is lines of text."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
@@ -89,20 +90,20 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 
 def print_warnings(warnings: Iterable[str]) -> None:
-    """Each on a line."""
+    """Prints each warning on a line."""
     for warning in warnings:
         print_line(f"warning: {warning}")
 
 
 def print_line(text: str) -> None:
-    """One line of text, taken literally."""
+    """Prints one line of text, taken literally."""
     _console().print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def printable(text: str) -> str:
-    """A text that a terminal shows and does not obey, without the user and password of a URL."""
+    """Escapes control characters, and hides the user and password of a URL."""
     shown = _UNSEEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
-    # A terminal of another language has fewer characters.
+    # The terminal's encoding may lack characters.
     encoding = sys.stdout.encoding or "utf-8"
     shown = shown.encode(encoding, "backslashreplace").decode(encoding)
     return without_credentials(shown, "***@")
@@ -130,7 +131,7 @@ def _text(cell: object) -> str:
 
 
 _Step: TypeAlias = Mapping[str, Any]
-"""A step of an explanation, as the service's JSON has it."""
+"""A step of an explanation in the service's JSON."""
 
 _OUTCOMES: Final = {"skip": "no row", "keep": "may match", "rows": "some rows", "unknown": "cannot tell"}
 _STEP_COLUMNS: Final = ("step", "condition", "outcome", "what the files have")
@@ -139,7 +140,7 @@ _SHOWN_FINDINGS: Final = 3
 
 
 class ExplainedFile(NamedTuple):
-    """A file, what was decided of it, and what was tried."""
+    """A file, its decision and the steps to it."""
 
     name: str
     decision: str
@@ -147,7 +148,7 @@ class ExplainedFile(NamedTuple):
 
 
 def print_explanation(files: Iterable[ExplainedFile]) -> None:
-    """The steps of every file, once for all files that took the same ones."""
+    """Prints the steps of every file, once for all files with equal ones."""
     groups: dict[object, list[ExplainedFile]] = {}
     for file in files:
         groups.setdefault((file.decision, *map(_question, file.steps)), []).append(file)
@@ -155,7 +156,7 @@ def print_explanation(files: Iterable[ExplainedFile]) -> None:
         print_line("")
         print_line(_header(members))
         steps = zip(*(file.steps for file in members), strict=True)
-        rows = [(*_question(alike[0]), tuple(_findings(alike))) for alike in steps]
+        rows = [(*_question(same_steps[0]), tuple(_findings(same_steps))) for same_steps in steps]
         if rows:
             print_table(_STEP_COLUMNS, rows)
 

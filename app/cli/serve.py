@@ -1,4 +1,4 @@
-"""``serve``, ``demo`` and ``openapi``: the HTTP service, the same with sample tables, and its contract."""
+"""``serve``, ``demo`` and ``openapi``: the HTTP service, with sample tables, and its contract."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 
-# A worker that is silent for long is replaced; one that starts on a busy machine is not.
+# uvicorn replaces a worker that is silent this long; one that starts on a busy machine needs the time.
 _WORKER_SECONDS = 60
 
 
@@ -92,17 +92,17 @@ def serve(  # noqa: PLR0913 - a parameter for each flag
 
 
 def run_service(settings: Settings, greet: Callable[[Settings, IndexService], None]) -> None:
-    """Listens until the process is told to stop, and calls ``greet`` before. SettingsError: it cannot."""
+    """Calls ``greet`` and serves until the process is told to stop. SettingsError: it cannot."""
     _check_address(settings)
     _check_certificate(settings)
     _check_port(settings)
     raise_descriptor_limit()
-    # Made before anything listens, so that settings which cannot be used end the command with their message.
+    # Created before anything listens, so that faulty settings end the command with their message.
     service = create_service(settings)
     application: FastAPI | str = create_app(settings, service)
     with ExitStack() as stack:
         if settings.workers > 1:
-            # Each process makes its own application, from an environment that repeats the flags.
+            # Each process creates its own application from the environment, which repeats the flags.
             os.environ.update(_environment(settings))
             os.environ[WORKERS_DIRECTORY] = str(stack.enter_context(shared_directory()))
             application = "app.main:create_app"
@@ -116,7 +116,7 @@ def run_service(settings: Settings, greet: Callable[[Settings, IndexService], No
             loop="asyncio",
             http=PunctualProtocol,
             log_config=logging_config(settings.log_format, settings.log_level),
-            # Every request has a line of its own.
+            # app.telemetry logs a line for every request.
             access_log=False,
             backlog=accepted_at_once(),
             timeout_keep_alive=settings.keep_alive_seconds,
@@ -143,7 +143,7 @@ def _check_certificate(settings: Settings) -> None:
     if settings.tls_certificate is None:
         return
     try:
-        # A password would be asked for on the terminal; this one opens no key that has another.
+        # Without a password OpenSSL would prompt on the terminal; an empty one fails for an encrypted key.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
             settings.tls_certificate, settings.tls_key, password=""
         )
@@ -158,10 +158,10 @@ def _check_port(settings: Settings) -> None:
     if not settings.port:
         return
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    with socket.socket(family) as looked_at:
-        looked_at.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            looked_at.bind((settings.host, settings.port))
+            probe.bind((settings.host, settings.port))
         except OSError as error:
             advice = (
                 "another process listens there: give another one with --port, or 0 for a free one"
@@ -181,7 +181,7 @@ def _environment(settings: Settings) -> Mapping[str, str]:
     }
 
 
-# In a clone a link to demo/warehouse, whose files a wheel has in its place.
+# A clone has a link to demo/warehouse here, and a wheel the files themselves.
 _SAMPLES: Final = Path(__file__).with_name("samples")
 
 _FIRST_QUESTIONS: Final = (
@@ -189,7 +189,7 @@ _FIRST_QUESTIONS: Final = (
     ("sessions/aggregate", '{"filter": "fee = 58.43", "aggregates": [{"function": "count"}]}'),
     ("users/buckets/lookup", '{"partition": {"dte": "2024-01-01"}, "keys": [{"uid": 999999967}]}'),
 )
-"""What to ask first: a table's endpoint and a body."""
+"""Example requests of the greeting: a table's endpoint and a body."""
 
 
 def demo(
@@ -199,7 +199,7 @@ def demo(
     """Serve sample tables and nothing else, to try the explorer and the API."""
     settings = Settings.load(warehouses={"main": str(_SAMPLES.resolve())}, port=port)
     if settings.tokens_file is None and not is_loopback(settings.host):
-        # A container listens to all addresses; everybody may read what is part of the package.
+        # A container listens on all addresses, and the samples are public.
         settings = settings.model_copy(update={"auth": "off"})
     run_service(settings, _greet)
 
@@ -213,25 +213,25 @@ def _greet(settings: Settings, _: IndexService) -> None:
 
 
 _LISTING_SECONDS: Final = 10.0
-"""For the list of a warehouse's databases."""
+"""Time limit for listing a warehouse's databases."""
 
 
 def show_banner(settings: Settings, service: IndexService) -> None:
-    """Prints on a terminal the address of the explorer and, as they are found, each warehouse's databases."""
+    """Prints the explorer's address and each warehouse's databases, if there is a terminal."""
     if sys.stdout.isatty():
-        # Terminal and storage may be slow or gone, and the service answers meanwhile.
+        # In a thread: a slow terminal or storage must not delay the service.
         threading.Thread(target=_print_banner, args=(settings, service), name="banner", daemon=True).start()
 
 
 def explorer_place(settings: Settings) -> str:
-    """Where somebody on this machine finds the explorer."""
+    """Address of the explorer for people on this machine."""
     if not settings.port:
         return "/ui at the address that the line below names"
     return f"{address_of(settings)}/ui"
 
 
 def address_of(settings: Settings) -> str:
-    """The service's URL, as this machine reaches it."""
+    """The service's URL for this machine."""
     scheme = "http" if settings.tls_certificate is None else "https"
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     if settings.host in ("127.0.0.1", "0.0.0.0", "::", "::1"):  # noqa: S104 - compared

@@ -18,7 +18,7 @@ from app.api.answers import (
     encode_plan,
     encode_schemas,
 )
-from app.cli.asking import VERSION, Asked, asks
+from app.cli.asking import VERSION, Invocation, asks
 from app.cli.output import (
     ExplainedFile,
     InWords,
@@ -32,17 +32,18 @@ from app.errors import RequestError
 from app.planning import missing_file_means_expired
 from app.planning.request import DeletionsRequest, LookupRequest, PlanRequest, VersionedRequest
 
+# The command line prints every answer as one page.
 _EVERYTHING = Window(0, sys.maxsize, sys.maxsize)
-_OF_PLAN = ("filter", "alias", "files", "limit", "selection", "explain", "uris")
+_PLAN_MEMBERS = ("filter", "alias", "files", "limit", "selection", "explain", "uris")
 
 
 def _last_page(_next_offset: int | None) -> None:
     return None
 
 
-@asks(PlanRequest, *_OF_PLAN, *VERSION, flags={"files": "--file"}, selection="ranges")
+@asks(PlanRequest, *_PLAN_MEMBERS, *VERSION, flags={"files": "--file"}, selection="ranges")
 def plan(
-    asked: Asked[PlanRequest],
+    invocation: Invocation[PlanRequest],
     *,
     order_by: Annotated[
         list[str] | None,
@@ -61,8 +62,8 @@ def plan(
     keys = [
         dict(zip(("column", "direction", "nulls"), key.split(":"), strict=False)) for key in order_by or ()
     ]
-    request = asked.read(top_n=None if top is None else {"order_by": keys, "limit": top})
-    answer = asked.opened.service.plan(asked.table, request)
+    request = invocation.read(top_n=None if top is None else {"order_by": keys, "limit": top})
+    answer = invocation.opened.service.plan(invocation.table, request)
     form = SelectionEncoding(request.selection)
     page = encode_plan(answer, _EVERYTHING, form, _last_page, explain=request.explain)
     return InWords(page, partial(_print_plan, lists_files=lists_files or not request.explain))
@@ -92,7 +93,7 @@ def _print_plan(plan: dict[str, Any], *, lists_files: bool) -> None:
 
 
 def _shown_file(file: Mapping[str, Any]) -> dict[str, Any]:
-    # An absolute path tells the file's name, too.
+    # An absolute path includes the file's name.
     name = file["path"] if "://" in file["path"] else file["file_name"]
     members = ("partition", "bucket", "first_row_id", "row_count", "selected_rows", "decision_reason")
     shown = {"selected_rows": 0, **file}
@@ -105,10 +106,10 @@ def _shown_file(file: Mapping[str, Any]) -> dict[str, Any]:
     flags={"files": "--file"},
     encoding="ranges",
 )
-def deletions(asked: Asked[DeletionsRequest]) -> object:
+def deletions(invocation: Invocation[DeletionsRequest]) -> object:
     """Tell which rows of which files are deleted."""
-    request = asked.read()
-    answer = asked.opened.service.deletions(asked.table, request)
+    request = invocation.read()
+    answer = invocation.opened.service.deletions(invocation.table, request)
     return encode_deletions(answer, _EVERYTHING, SelectionEncoding(request.encoding), _last_page)
 
 
@@ -117,12 +118,12 @@ def deletions(asked: Asked[DeletionsRequest]) -> object:
     *("partition", "keys", "hashes", *VERSION),
     flags={"keys": "--key", "hashes": "--hash"},
 )
-def lookup(asked: Asked[LookupRequest]) -> object:
+def lookup(invocation: Invocation[LookupRequest]) -> object:
     """Tell which buckets keys live in."""
-    if bool(asked.members["keys"]) == bool(asked.members["hashes"]):
-        raise RequestError("name what to look up by --key or by --hash, and not by both")
-    request = asked.read()
-    answer = encode_lookup(asked.opened.service.lookup(asked.table, request))
+    if bool(invocation.members["keys"]) == bool(invocation.members["hashes"]):
+        raise RequestError("look up either --key or --hash, not both")
+    request = invocation.read()
+    answer = encode_lookup(invocation.opened.service.lookup(invocation.table, request))
     return InWords(answer, partial(_print_buckets, request.keys or request.hashes or ()))
 
 
@@ -133,7 +134,7 @@ def _print_buckets(keys: Sequence[object], answer: Mapping[str, Any]) -> None:
 
 @asks(AggregateRequest, "filter", "alias", "group_by", "top", *VERSION, flags={"group_by": "--by"}, top=20)
 def count(
-    asked: Asked[AggregateRequest],
+    invocation: Invocation[AggregateRequest],
     *,
     of: Annotated[
         list[str] | None,
@@ -145,11 +146,11 @@ def count(
     ] = None,
 ) -> object:
     """Count rows, or compute other aggregates, from indexes and statistics alone."""
-    request = asked.read(aggregates=[_aggregate(text) for text in of] if of else None)
-    service = asked.opened.service
-    version, zone = service.resolve(asked.table, request.selector), service.zone(request.time_zone)
+    request = invocation.read(aggregates=[_aggregate(text) for text in of] if of else None)
+    service = invocation.opened.service
+    version, zone = service.resolve(invocation.table, request.selector), service.zone(request.time_zone)
     with missing_file_means_expired(version):
-        answer = aggregate(version, request, asked.opened.settings.limits, zone)
+        answer = aggregate(version, request, invocation.opened.settings.limits, zone)
     return InWords(answer, _print_aggregates)
 
 
@@ -170,7 +171,7 @@ def _print_aggregates(answer: dict[str, Any]) -> None:
     if not answer["exact"]:
         print_line(
             f"{len(answer['open_files'])} of {answer['files_total']} files leave the answer open, "
-            f"{answer['open_bytes']:,} bytes: read these to have it exact"
+            f"{answer['open_bytes']:,} bytes: read these for an exact answer"
         )
     print_warnings(answer["warnings"])
 
@@ -182,24 +183,24 @@ def _shown(value: dict[str, Any]) -> tuple[str, object]:
 
 
 @asks(VersionedRequest, *VERSION)
-def describe(asked: Asked[VersionedRequest]) -> object:
+def describe(invocation: Invocation[VersionedRequest]) -> object:
     """Describe a table: its schema, keys, options and indexes."""
     from app.iceberg import reason_against  # noqa: PLC0415 - no other command needs it
 
-    return asked.opened.service.describe(asked.table, asked.read().selector, reason_against)
+    return invocation.opened.service.describe(invocation.table, invocation.read().selector, reason_against)
 
 
 @asks(VersionedRequest, "branch")
 def schemas(
-    asked: Asked[VersionedRequest],
+    invocation: Invocation[VersionedRequest],
     *,
     schema_id: Annotated[
         int | None, typer.Option("--schema-id", min=0, help="Show only the schema of this number.")
     ] = None,
 ) -> object:
     """List the schemas of a table, or show one, with the full types of its columns."""
-    service, request = asked.opened.service, asked.read()
+    service, request = invocation.opened.service, invocation.read()
     if schema_id is not None:
-        return service.schema(asked.table, schema_id, request.branch)
-    version = service.resolve(asked.table, request.selector)
+        return service.schema(invocation.table, schema_id, request.branch)
+    version = service.resolve(invocation.table, request.selector)
     return encode_schemas(service.schemas(version), _EVERYTHING, _last_page)

@@ -1,4 +1,4 @@
-"""``token new``: makes the secret that a caller sends, and the line that the service keeps of it."""
+"""``token new``: makes the secret for a caller, and the line for the tokens file."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def new(
     if expires_in is not None:
         until = dt.datetime.now(dt.UTC) + _duration(expires_in)
         entry["expires"] = until.replace(microsecond=0).isoformat()
-    # Refuses here what the service would refuse when it starts.
+    # The service would refuse a faulty entry only when it starts.
     TokenBook.read(json.dumps({"tokens": [entry]}).encode())
     if as_json:
         typer.echo(json.dumps({"secret": secret, "entry": entry}))

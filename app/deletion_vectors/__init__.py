@@ -1,4 +1,4 @@
-"""Deletion vectors: which rows of a data file are deleted."""
+"""Deletion vectors: the deleted rows of a data file."""
 
 from app.deletion_vectors.deleting import (
     EncodedVector,

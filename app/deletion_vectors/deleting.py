@@ -1,20 +1,20 @@
-"""Deletes rows: what becomes of the vector files of a bucket when rows of its data files are deleted.
+"""Deletes rows: the changes to a bucket's vector files when rows of its data files are deleted.
 
-Files of vectors are immutable, so a vector changes when another file takes the place of its own. How many
-files there are depends on the table:
+Files of vectors are immutable, so a changed vector needs a new file in place of its old one. The number of
+files depends on the table:
 
-* A bucket of a table with buckets has one, which every change writes again as a whole
-  (:func:`delete_in_bucket`).
-* An append table without buckets has several for each partition. A file goes if one of its vectors changes;
-  then all its vectors, changed or not, and those of data files that had none are written to new files
-  (:func:`delete_without_buckets`).
+* A bucket of a table with buckets has one file, which every change writes again as a whole
+(:func:`delete_in_bucket`).
+* An append table without buckets has several for each partition. A file is replaced if one of its vectors
+changes; then all its vectors, and those of data files that had none, are written to new files
+(:func:`delete_without_buckets`).
 
-Vectors that do not change keep their bytes, vectors their order, and 64-bit vectors their width. Rows that
-are deleted already change nothing, so a repeated deletion writes nothing.
+Unchanged vectors keep their bytes, vectors their order, and 64-bit vectors their width. Rows that are deleted
+already change nothing, so a repeated deletion writes nothing.
 
-The engine writes all vectors of a bucket into one file, even if there are none; elsewhere it begins another
-file whenever the last one has become larger than a target, so that each file exceeds the target by less than
-its last vector.
+The engine writes all vectors of a bucket into one file, even if there are none. Without buckets it begins
+another file once the last one exceeds a target, so that each file exceeds the target by less than its last
+vector.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
 
 @dataclass(frozen=True, slots=True)
 class EncodedVector:
-    """The vector of one data file, magic included, without size and checksum, ready to be written."""
+    """The vector of one data file, with magic but without size and checksum."""
 
     data_file: str
     data: bytes
@@ -50,13 +50,10 @@ class EncodedVector:
 
     @classmethod
     def encode(cls, data_file: str, rows: Rows, *, is64: bool) -> Self:
-        """A vector of these rows, of this width.
-
-        Raises RequestError: the rows are no row positions, or some that a vector of this width does not hold.
-        """
+        """Encodes rows as a vector. Raises RequestError: they are no positions that this width holds."""
         try:
             positions = positions_of(rows)
-            # Of no rows the engine makes a vector without even a first bitmap.
+            # The engine writes an empty vector without even a first bitmap.
             data = vector64.write(positions or BitMap64()) if is64 else vector32.write(positions)
         except RequestError as error:
             raise RequestError(f"data file {data_file!r}: {error}") from error
@@ -72,7 +69,7 @@ class VectorFile:
 
 
 def write_file(vectors: Iterable[EncodedVector], name: str) -> VectorFile:
-    """One file of all vectors, in their order. Raises RequestError: two vectors are of the same data file."""
+    """Writes all vectors into one file. Raises RequestError: two vectors are of one data file."""
     file = _OpenFile()
     for vector in _without_repetition(vectors):
         file.append(vector)
@@ -82,10 +79,10 @@ def write_file(vectors: Iterable[EncodedVector], name: str) -> VectorFile:
 def write_files(
     vectors: Iterable[EncodedVector], names: Iterator[str], target_bytes: int
 ) -> tuple[VectorFile, ...]:
-    """As many files as vectors fill, in their order; none if there are no vectors.
+    """Writes vectors into as many files as they fill, in their order; none without vectors.
 
-    ``target_bytes``: a file that is larger is followed by another one. Raises RequestError: two vectors are
-    of the same data file.
+    ``target_bytes``: a file that exceeds it is followed by another one. Raises RequestError: two vectors are
+    of one data file.
     """
     files: list[VectorFile] = []
     file = _OpenFile()
@@ -129,10 +126,10 @@ def _without_repetition(vectors: Iterable[EncodedVector]) -> Iterator[EncodedVec
 
 @dataclass(frozen=True, slots=True)
 class VectorChange:
-    """What deleting rows makes of the vector files of a bucket; nothing, if all were deleted already.
+    """Changes to the vector files of a bucket; empty if all rows were deleted already.
 
-    ``removed``: files whose place is taken: their entries in the index manifest are to be deleted. ``added``:
-    new files, to be stored under their names before a snapshot lists them.
+    ``removed``: replaced files, whose entries in the index manifest must be deleted. ``added``: new files,
+    which must be stored under their names before a snapshot lists them.
     """
 
     removed: tuple[IndexFileMeta, ...] = ()
@@ -144,10 +141,9 @@ def delete_in_bucket(
 ) -> VectorChange:
     """Deletes rows of a bucket of a table that has buckets.
 
-    Raises:
-        RequestError: rows are no row positions, or some that only a 64-bit vector holds.
-        CorruptIndexError: the previous file is damaged, or is not what the index manifest says.
-        CorruptMetadataError: a data file has two vectors.
+    Raises RequestError: rows are no row positions, or only a 64-bit vector can hold them. Raises
+    CorruptIndexError: the previous file is damaged, or does not fit the index manifest. Raises
+    CorruptMetadataError: a data file has two vectors.
     """
     _check_unique(() if previous is None else (previous.meta,))
     pending = _pending(deletions)
@@ -167,14 +163,11 @@ def delete_without_buckets(
 ) -> VectorChange:
     """Deletes rows of a partition of an append table without buckets.
 
-    Args:
-        contents: those that :func:`files_to_read` names, by their name.
+    ``contents``: bytes by name of the files that :func:`files_to_read` selects.
 
-    Raises:
-        RequestError: rows are no row positions, or some that only a 64-bit vector holds; or the content of a
-            file is missing.
-        CorruptIndexError: a previous file is damaged, or is not what the index manifest says.
-        CorruptMetadataError: a data file has two vectors.
+    Raises RequestError: rows are no row positions, or only a 64-bit vector can hold them; or content is
+    missing. Raises CorruptIndexError: a previous file is damaged, or does not fit the index manifest. Raises
+    CorruptMetadataError: a data file has two vectors.
     """
     _check_unique(previous)
     pending = _pending(deletions)
@@ -196,7 +189,7 @@ def delete_without_buckets(
 def files_to_read(
     previous: Iterable[IndexFileMeta], data_files: Collection[str]
 ) -> tuple[IndexFileMeta, ...]:
-    """The files that have a vector of one of some data files."""
+    """Selects the files that have a vector of one of ``data_files``."""
     return tuple(meta for meta in previous if any(vector.data_file in data_files for vector in meta.ranges))
 
 
@@ -215,10 +208,7 @@ def _pending(deletions: Mapping[str, Rows]) -> dict[str, Positions]:
 def _merge(
     file: VectorFile, pending: dict[str, Positions], options: VectorOptions
 ) -> tuple[list[EncodedVector], bool]:
-    """All vectors of a file, deletions merged in, and whether any has grown.
-
-    What is merged is taken out of ``pending``.
-    """
+    """Moves deletions from ``pending`` into a file's vectors; returns all of these, and true if one grew."""
     vectors = []
     has_grown = False
     for place, old in zip(file.meta.ranges, _read(file), strict=True):
@@ -229,6 +219,7 @@ def _merge(
             is64 = old.is64 or options.bitmap64
             vectors.append(EncodedVector.encode(place.data_file, positions, is64=is64))
         else:
+            # Unchanged vectors keep their bytes.
             data = stored_data(file.content, place.offset)
             vectors.append(EncodedVector(place.data_file, data, old.cardinality))
     return vectors, has_grown

@@ -18,12 +18,11 @@ record  width  meaning
 ======  =====  ===========================================================================================
 
 The index manifest names the range of each record: ``offset`` points at its size, and ``length`` is **S for
-a 32-bit vector but S + 8 for a 64-bit one**. So whoever fetches one record must fetch ``length`` and
-:data:`RECORD_MARGIN_BYTES` more (or to the end of the file); what stands behind the record is ignored.
+a 32-bit vector but S + 8 for a 64-bit one**. So a caller must fetch :data:`RECORD_MARGIN_BYTES` more than
+``length`` (or up to the end of the file); bytes behind the record are ignored.
 
-The engine never verifies the checksum; here a record that fails it is an error, since a smaller vector would
-let deleted rows reappear. Like the engine, reading accepts a file that ends without the checksum of its last
-record: there is nothing to verify it with.
+The engine never verifies the checksum. Here a record that fails it is an error, since a smaller vector would
+let deleted rows reappear. Both accept a file that ends without the checksum of its last record.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from app.errors import CorruptIndexError, UnsupportedFormatError
 
 VERSION: Final = 1
 RECORD_MARGIN_BYTES: Final = 8
-"""Bytes of a 32-bit record that its ``length`` leaves out: size and checksum."""
+"""Bytes of a 32-bit record that its ``length`` does not count: size and checksum."""
 MAGICS: Final = (vector32.MAGIC, vector64.MAGIC)
 """Words that a vector begins with."""
 
@@ -54,11 +53,7 @@ _MEMORY_PER_CONTAINER: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class DeletionVector:
-    """The deleted rows of one data file.
-
-    ``positions``: 0-based row positions; shared between requests, so never changed in place.
-    ``record_bytes``: size of the record, without a checksum that is missing.
-    """
+    """The deleted rows of one data file: 0-based ``positions``, shared, so do not modify them."""
 
     positions: Positions
     is64: bool
@@ -66,7 +61,7 @@ class DeletionVector:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the object takes."""
+        """Approximate bytes of memory."""
         sizes = self.positions.get_statistics()
         arrays, runs = sizes["n_bytes_array_containers"], sizes["n_bytes_run_containers"]
         values = arrays + runs + sizes["n_bytes_bitset_containers"]
@@ -86,8 +81,8 @@ class DeletionVector:
 def read_vector(buffer: bytes | memoryview, *, offset: int = 0, length: int | None = None) -> DeletionVector:
     """Reads one record.
 
-    ``length``: what the index manifest says; None skips that comparison. Raises CorruptIndexError: the record
-    is not whole, of another length, fails its checksum, or holds no vector.
+    ``length``: stated by the index manifest; None skips that comparison. Raises CorruptIndexError: the record
+    is cut, of another length, fails its checksum, or holds no vector.
     """
     data, end = _read_data(memoryview(buffer), offset)
     magic = bytes(data[:_MAGIC_BYTES])
@@ -109,9 +104,9 @@ def read_vector(buffer: bytes | memoryview, *, offset: int = 0, length: int | No
 
 
 def read_vectors(buffer: bytes | memoryview, ranges: Iterable[tuple[int, int]]) -> list[DeletionVector]:
-    """Reads some records of a whole file, by offset and length as the index manifest says them.
+    """Reads records of a whole file by their offsets and lengths in the index manifest.
 
-    Raises CorruptIndexError: as :func:`read_vector`. Raises UnsupportedFormatError: the file is of another
+    Raises CorruptIndexError: a record is damaged. Raises UnsupportedFormatError: the file is of another
     version.
     """
     _check_version(buffer)
@@ -121,7 +116,7 @@ def read_vectors(buffer: bytes | memoryview, ranges: Iterable[tuple[int, int]]) 
 def read_file(buffer: bytes | memoryview) -> list[DeletionVector]:
     """Reads all records of a whole file, in order.
 
-    Raises CorruptIndexError: as :func:`read_vector`, or the last record is followed by something else. Raises
+    Raises CorruptIndexError: a record is damaged, or other bytes follow the last one. Raises
     UnsupportedFormatError: the file is of another version.
     """
     _check_version(buffer)
@@ -135,12 +130,12 @@ def read_file(buffer: bytes | memoryview) -> list[DeletionVector]:
 
 
 def write_record(data: bytes) -> bytes:
-    """A record around what ``vector32.write`` or ``vector64.write`` gave."""
+    """Wraps a vector from ``vector32.write`` or ``vector64.write`` into a record."""
     return _SIZE.pack(len(data)) + data + _CRC.pack(zlib.crc32(data))
 
 
 def stored_data(buffer: bytes, offset: int) -> bytes:
-    """The vector as it stands in the record at ``offset``, which has been read before."""
+    """Returns the vector in the record at ``offset``, which has been read before."""
     (size,) = _SIZE.unpack_from(buffer, offset)
     start = offset + _SIZE.size
     return buffer[start : start + size]
@@ -158,7 +153,6 @@ def _check_version(buffer: bytes | memoryview) -> None:
 
 
 def _read_data(buffer: memoryview, offset: int) -> tuple[memoryview, int]:
-    """``(data of the record at offset, checksum verified; where the record ends)``."""
     start = offset + _SIZE.size
     if not 0 <= offset <= len(buffer) - _SIZE.size:
         raise CorruptIndexError(f"expected a vector within {len(buffer)} bytes", offset=offset)
@@ -170,6 +164,7 @@ def _read_data(buffer: memoryview, offset: int) -> tuple[memoryview, int]:
         )
     end = start + size
     data = buffer[start:end]
+    # The engine accepts a file without its last checksum, so there is nothing to verify.
     if end == len(buffer):
         return data, end
     if end + _CRC.size > len(buffer):

@@ -1,4 +1,4 @@
-"""Row positions: sets of them as vectors keep them, made of what callers have."""
+"""Sets of row positions, in the narrowest form that holds them."""
 
 from __future__ import annotations
 
@@ -14,21 +14,18 @@ from app.errors import RequestError
 from app.types.roaring import bitmap_of
 
 Positions: TypeAlias = BitMap | BitMap64
-"""Row positions: a ``BitMap`` while all are below 2^32, which in practice they are."""
+"""Row positions: a ``BitMap`` if all are below 2^32, which in practice they are."""
 
 Rows: TypeAlias = "Positions | NDArray[np.integer]"
 """0-based rows of a data file: a set of positions, or integers of any width in any order, shape (n,)."""
 
 _FIRST_WIDE: Final = 1 << 32
 _FIRST_ENTRY: Final = struct.Struct("<qi")
-"""What the portable form of 64-bit Roaring starts with: number of bitmaps, and the key of the first one."""
+"""Front of the portable form of 64-bit Roaring: number of bitmaps, and key of the first one."""
 
 
 def positions_of(rows: Rows) -> Positions:
-    """The set of some rows.
-
-    Raises RequestError: the rows are no integers, or one is negative; the message names it.
-    """
+    """Converts rows to a set. Raises RequestError: they are no integers, or one is negative."""
     if isinstance(rows, BitMap):
         return rows
     if isinstance(rows, BitMap64):
@@ -41,12 +38,12 @@ def positions_of(rows: Rows) -> Positions:
         raise RequestError(f"expected row positions from 0 on, found {lowest}")
     if rows.max() < _FIRST_WIDE:
         return bitmap_of(np.sort(rows.astype(np.uint32)))
-    # As there, an array that pyroaring takes as a whole; ascending positions it takes much faster.
+    # pyroaring takes an array as a whole, and much faster if it ascends.
     return BitMap64(array("Q", np.sort(rows.astype(np.uint64)).tobytes()))
 
 
 def union(first: Positions, second: Positions) -> Positions:
-    """The positions of both."""
+    """Unites two sets."""
     if isinstance(first, BitMap) and isinstance(second, BitMap):
         return first | second
     return _widened(first) | _widened(second)
@@ -57,6 +54,7 @@ def _narrowed(positions: BitMap64) -> Positions:
         return BitMap()
     if positions.max() >= _FIRST_WIDE:
         return positions
+    # The 64-bit form of a single bitmap is an entry's head and the 32-bit form.
     return BitMap.deserialize(positions.serialize()[_FIRST_ENTRY.size :])
 
 

@@ -1,4 +1,4 @@
-"""The 32-bit deletion vector: which rows of one data file are deleted, below position 2^31.
+"""The 32-bit deletion vector: deleted rows of one data file, below position 2^31.
 
 ======  =====  ==========================================================================
 offset  width  meaning
@@ -7,7 +7,7 @@ offset  width  meaning
 4       rest   one 32-bit roaring bitmap of 0-based row positions, to the end of the data
 ======  =====  ==========================================================================
 
-Size and checksum around it are the file's matter, see :mod:`app.deletion_vectors.file`.
+:mod:`app.deletion_vectors.file` adds size and checksum around it.
 """
 
 from __future__ import annotations
@@ -26,20 +26,17 @@ MAX_POSITION: Final = 2**31 - 1
 
 
 def read(data: memoryview) -> BitMap:
-    """The deleted positions.
+    """Reads the deleted positions of a whole vector, magic included.
 
-    ``data``: a whole vector, magic included. Raises CorruptIndexError: behind the magic stands no bitmap of
-    exactly that length, or one with positions above :data:`MAX_POSITION`.
+    Raises CorruptIndexError: the bitmap behind the magic is not of exactly that length, or has positions
+    above :data:`MAX_POSITION`.
     """
     positions, _ = read_bitmap(data, len(MAGIC), len(data) - len(MAGIC), row_count=MAX_POSITION + 1)
     return positions
 
 
 def write(positions: Positions) -> bytes:
-    """The vector, byte for byte as the engine writes it: runs wherever they are shorter.
-
-    Raises RequestError: a position above :data:`MAX_POSITION`; only a 64-bit vector can hold it.
-    """
+    """Encodes a vector as the engine does, with runs if shorter. Raises RequestError: a high position."""
     if positions and positions.max() > MAX_POSITION:
         raise RequestError(
             f"a 32-bit deletion vector holds positions up to {MAX_POSITION}, not {positions.max()}; vectors "

@@ -1,4 +1,4 @@
-"""The 64-bit deletion vector: which rows of one data file are deleted, at any position.
+"""The 64-bit deletion vector: deleted rows of one data file, at any position.
 
 Integers are little endian.
 
@@ -10,8 +10,8 @@ offset  width  meaning
 12             n x (i32 key, 32-bit roaring bitmap): high and low halves of positions, keys ascending
 ======  =====  ====================================================================================
 
-The engine writes every key from 0 to the highest, with empty bitmaps in the gaps; readers take gaps too. An
-empty vector has n = 0, or n = 1 with an empty bitmap where it was widened from an empty 32-bit one.
+The engine writes every key from 0 to the highest, with empty bitmaps in the gaps; readers accept gaps too. An
+empty vector has n = 0, or n = 1 with an empty bitmap if it was widened from an empty 32-bit one.
 
 Together with size and checksum (see :mod:`app.deletion_vectors.file`) this is the ``deletion-vector-v1`` blob
 of Iceberg's Puffin files.
@@ -33,8 +33,8 @@ MAX_POSITION: Final = 9223372030412324864
 _MAX_KEY: Final = 2**31 - 2
 
 _LOW_BITS: Final = 32
+# The size of a record is an i32.
 _MAX_BYTES: Final = 2**31 - 1
-"""The size of a record is an i32."""
 
 _COUNT: Final = struct.Struct("<q")
 _KEY: Final = struct.Struct("<i")
@@ -43,10 +43,10 @@ _SHORTEST_ENTRY_BYTES: Final = _KEY.size + 8
 
 
 def read(data: memoryview) -> Positions:
-    """The deleted positions.
+    """Reads the deleted positions of a whole vector, magic included.
 
-    ``data``: a whole vector, magic included. Raises CorruptIndexError: a wrong count, keys that do not
-    ascend, a broken bitmap, or bytes left over.
+    Raises CorruptIndexError: a wrong count, keys that do not ascend, a broken bitmap, or bytes behind the
+    last one.
     """
     count = _read_count(data)
     narrow = BitMap()
@@ -75,14 +75,9 @@ def read(data: memoryview) -> Positions:
 
 
 def write(positions: Positions) -> bytes:
-    """The vector, byte for byte as the engine writes it.
-
-    A ``BitMap`` is widened as the engine widens 32-bit vectors: it has its one key even when empty.
-
-    Raises:
-        RequestError: a position above :data:`MAX_POSITION`, or so high that the vector has no room in a file.
-    """
+    """Encodes a vector as the engine does. Raises RequestError: a position is too high for a file."""
     if isinstance(positions, BitMap):
+        # The engine widens 32-bit vectors this way: their one key is written even if its bitmap is empty.
         return MAGIC + _COUNT.pack(1) + _KEY.pack(0) + serialize(positions.copy())
     if positions:
         _check_highest(positions.max())
@@ -118,7 +113,6 @@ def _read_count(data: memoryview) -> int:
 
 
 def _read_entry(data: memoryview, at: int) -> tuple[int, BitMap, int]:
-    """``(key, low halves, where the next entry starts)``."""
     if at + _KEY.size > len(data):
         raise CorruptIndexError("expected another bitmap, found the end of the vector", offset=at)
     (key,) = _KEY.unpack_from(data, at)
@@ -127,7 +121,7 @@ def _read_entry(data: memoryview, at: int) -> tuple[int, BitMap, int]:
 
 
 def _fill_gaps(portable: bytes) -> bytes:
-    """The portable form of 64-bit Roaring, which leaves empty keys out, with every key put in."""
+    """Adds the empty keys that the portable form of 64-bit Roaring leaves out."""
     empty = BitMap().serialize()
     entries: list[bytes] = []
     at = _COUNT.size

@@ -1,11 +1,11 @@
-"""File indexes: which rows of a data file can satisfy a filter.
+"""File indexes: the rows of a data file that can satisfy a filter.
 
-A leaf of the filter becomes a condition (:mod:`app.file_index.answers`) on keys
-(:mod:`app.file_index.keys`), which each kind of index answers in its own room; answers combine as
-:mod:`app.file_index.answers` says.
+A leaf of the filter becomes a condition on keys (:mod:`app.file_index.keys`). Each kind of index answers
+conditions in its own room, and :mod:`app.file_index.answers` combines the answers.
 """
 
-from app.file_index.evaluation import FileDecisions, decide_files, evaluate, find_rows
+from app.file_index.evaluation import decide_files, evaluate, find_rows
+from app.file_index.findings import FileDecisions
 from app.file_index.index_kinds import (
     KINDS,
     IndexKind,

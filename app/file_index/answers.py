@@ -1,14 +1,14 @@
-"""Answers of indexes: what they are asked (conditions on keys), what they say, and how answers combine.
+"""Conditions that indexes are asked, their answers, and the way answers combine.
 
 Every leaf of a filter that an index can answer is one of three conditions on a row's key. A condition is
-*exact* when it holds for precisely the rows that satisfy the leaf; otherwise it holds for those and some
-more, which happens where values share a key (timestamps above microseconds). Long lists of keys are asked
-while there is time (:data:`OutOfTime`), so that a plan ends.
+*exact* when it holds for precisely the rows that satisfy the leaf. Otherwise it holds for more rows, which
+happens where values share a key (timestamps above microseconds). A plan that is out of time
+(:data:`OutOfTime`) asks no long lists of keys.
 
 The answer about one file is ``SKIP`` (no row can match), ``KEEP`` (nothing is known) or a set of row
 positions outside of which no row matches. Beyond the engine's lattice each answer says whether it is *exact*:
-whether every row it leaves satisfies the predicate. Exactness decides ``residual`` and whether top-n may
-narrow further.
+whether every row in it satisfies the predicate. Exactness decides ``residual`` and whether top-n may narrow
+further.
 
 =====  ======================  =======================
        AND                     OR
@@ -18,24 +18,24 @@ SKIP   SKIP                    the other answer
 rows   intersection            union
 =====  ======================  =======================
 
-Of many files at once it is a code for each, as far as it can be told without rows. The codes are in an order
-that makes OR the larger of two answers, and AND the smaller, except that two sets of rows may have none in
-common.
+For many files at once, the answer is one code for each file and no rows. The codes are ordered so that OR is
+the larger of two answers, and AND the smaller. The exception is two sets of rows, whose intersection may be
+empty.
 
 =====  =========================================================  ==================
-code   what the file answers if it is asked for rows              AND with ``ROWS``
+code   answer of the file if it is asked for rows                 AND with ``ROWS``
 =====  =========================================================  ==================
 SKIP   ``SKIP``                                                   SKIP
-DOUBT  rows, or ``SKIP`` where there turn out to be none          DOUBT
+DOUBT  rows, or ``SKIP`` if there turn out to be none             DOUBT
 ROWS   rows                                                       DOUBT
 KEEP   ``KEEP``                                                   ROWS
 =====  =========================================================  ==================
 
-A stack also says UNASKED of files that there was no time to ask; they are as good as kept.
+A stack answers UNASKED for files that it had no time to ask; they are kept.
 
-Bitmap, range-bitmap and bsi know the rows of each key. What each of them says of one file are the sets of
-:class:`RowIndex`; of many files an answer for each instead of a set of rows, as in :class:`RowStack`. How a
-condition is put together from these is the same for all.
+Bitmap, range-bitmap and bsi know the rows of each key. Each of them implements the sets of :class:`RowIndex`
+for one file and of :class:`RowStack` for many; :func:`select` and :meth:`RowStack.answers` build every
+condition from these sets.
 """
 
 from __future__ import annotations
@@ -66,14 +66,12 @@ class NullTest:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """The row's key is one of ``keys`` (distinct, ascending); with ``negated`` it has a key that is not.
-
-    ``derived``: what was computed of the keys, by its name, so that it is computed once for all files.
-    """
+    """The row's key is one of ``keys`` (distinct, ascending); with ``negated`` it has a key that is not."""
 
     keys: tuple[Key, ...]
     negated: bool = False
     exact: bool = True
+    # Values computed from the keys, by name, so that all files share them.
     derived: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
@@ -90,7 +88,7 @@ Condition: TypeAlias = NullTest | Points | Span
 
 
 def condition(leaf: BoundLeaf, space: KeySpace) -> Condition | None:  # noqa: C901 - a decision table
-    """The leaf as a condition on keys; None where keys do not tell."""
+    """Translates a leaf into a condition on keys; returns None where keys cannot decide it."""
     match leaf.operator:
         case Operator.IS_NULL | Operator.IS_NOT_NULL:
             return NullTest(null=leaf.operator is Operator.IS_NULL)
@@ -119,6 +117,7 @@ def condition(leaf: BoundLeaf, space: KeySpace) -> Condition | None:  # noqa: C9
         case Operator.STARTS_WITH:
             return _prefixed(_text(leaf), exact=True)
         case Operator.LIKE:
+            # All matches begin with the pattern's literal prefix, and other rows may, too.
             prefix = literal_prefix(_text(leaf))
             return _prefixed(prefix, exact=False) if prefix else None
         case Operator.ENDS_WITH | Operator.CONTAINS:
@@ -140,20 +139,22 @@ def _text(leaf: BoundLeaf) -> bytes:
 
 
 def _prefixed(prefix: bytes, *, exact: bool) -> Span:
+    # The span ends at the first text behind all that have the prefix; there is none if the prefix is all
+    # 0xFF.
     stem = prefix.rstrip(b"\xff")
     return Span(prefix, stem[:-1] + bytes([stem[-1] + 1]) if stem else None, exact)
 
 
 SHORT_LIST: Final = 64
-"""So many keys are asked of every file, whatever is left."""
+"""Longest list of keys that is looked up in every file even when time has run out."""
 
 
 OutOfTime: TypeAlias = Callable[[], bool]
-"""Whether a plan has no time left to ask more than :data:`SHORT_LIST` keys."""
+"""Returns true once a plan has no time to look up more than :data:`SHORT_LIST` keys."""
 
 
 def never_out_of_time() -> bool:
-    """All keys are asked, however long it takes."""
+    """Always returns false: all keys are looked up, however long it takes."""
     return False
 
 
@@ -171,11 +172,7 @@ SKIP: Final = Decision.SKIP
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A set of 0-based row positions; shared between requests, so never changed in place.
-
-    ``positions``: rows outside of which nothing matches; never empty (that is ``SKIP``). ``exact``: every one
-    of these rows satisfies the predicate.
-    """
+    """0-based row positions outside of which no row matches; never empty, shared, so do not modify them."""
 
     positions: BitMap
     exact: bool
@@ -185,22 +182,23 @@ Result: TypeAlias = Decision | Rows
 
 
 def rows(positions: BitMap, *, exact: bool) -> Result:
-    """An answer from positions: ``SKIP`` where there are none."""
+    """Makes an answer from positions: ``SKIP`` if there are none."""
     return Rows(positions, exact) if positions else SKIP
 
 
 def both(left: Result, right: Result) -> Result:
-    """The answer to ``left AND right``."""
+    """Combines two answers into the answer to ``left AND right``."""
     if left is SKIP or right is SKIP:
         return SKIP
     if isinstance(left, Rows) and isinstance(right, Rows):
         return rows(left.positions & right.positions, exact=left.exact and right.exact)
-    known = left if isinstance(left, Rows) else right
-    return Rows(known.positions, exact=False) if isinstance(known, Rows) else KEEP
+    only_rows = left if isinstance(left, Rows) else right
+    # The side without rows may rule out some of these, so they are not exact.
+    return Rows(only_rows.positions, exact=False) if isinstance(only_rows, Rows) else KEEP
 
 
 def either(left: Result, right: Result) -> Result:
-    """The answer to ``left OR right``."""
+    """Combines two answers into the answer to ``left OR right``."""
     if left is SKIP:
         return right
     if right is SKIP:
@@ -219,10 +217,10 @@ class Step:
 
     Attributes:
         column: the column or map key; None for a part of the filter that names none.
-        index: kind of the index; None where the column has none that could be asked.
-        outcome: ``rows`` where positions came back, ``unknown`` where there was nothing to ask.
-        evidence: why nothing could be asked, or what follows from steps before.
-        fpp: of a bloom filter: the probability that it does not rule out a value that the file lacks.
+        index: kind of the index; None if no index of the column could be asked.
+        outcome: ``rows`` if positions came back, ``unknown`` if no index was asked.
+        evidence: reason why no index could be asked, or what follows from earlier steps.
+        fpp: of a bloom filter: the probability that it passes a value that the file lacks.
     """
 
     column: str | None
@@ -236,8 +234,9 @@ class Step:
 
 
 class Answer:
-    """What is known about one file; as codes of NumPy, which compares arrays with them fastest."""
+    """Codes of an answer about one file."""
 
+    # NumPy scalars: comparing an array with them is faster than with an enum or an int.
     SKIP: Final = np.int8(0)
     DOUBT: Final = np.int8(1)
     ROWS: Final = np.int8(2)
@@ -250,7 +249,7 @@ Answers: TypeAlias = "NDArray[np.int8]"
 
 
 def everywhere(answer: np.int8, count: int) -> Answers:
-    """The same answer about ``count`` files."""
+    """``count`` copies of one answer."""
     return np.full(count, answer, np.int8)
 
 
@@ -260,7 +259,7 @@ def where(holds: NDArray[np.bool_], answer: np.int8) -> Answers:
 
 
 class RowIndex(Protocol):
-    """Rows by key. Bitmaps that come out are the caller's own."""
+    """Rows by key. The caller owns the bitmaps that are returned."""
 
     @property
     def row_count(self) -> int:
@@ -279,11 +278,11 @@ class RowIndex(Protocol):
         """Rows with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
 
     def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
-        """Keys, ascending, and how many of ``rows`` (None: of all) have each; keys of none are left out."""
+        """Yields the keys of ``rows`` (None: of all rows), ascending, with the number of rows of each."""
 
 
 def select(index: RowIndex, condition: Condition) -> Result:
-    """Rows that meet the condition."""
+    """Selects the rows that meet a condition."""
     match condition:
         case NullTest(null=True):
             matching = index.null_rows()
@@ -309,39 +308,36 @@ KnownRows = TypeVar("KnownRows", bound=RowIndex)
 
 
 class RowStack(ABC, Generic[KnownRows]):
-    """A :class:`app.file_index.kind.FileStack` of m files that answers any condition.
-
-    Sets of answers have the shape (m,): SKIP, DOUBT or ROWS. Some are shared: nobody may change them.
-    """
+    """Answers of m files to any condition, shape (m,): SKIP, DOUBT or ROWS; shared, so do not modify them."""
 
     __slots__ = ()
 
     @abstractmethod
     def of_file(self, file: int) -> KnownRows:
-        """What one file's index says, which is there and not broken."""
+        """The index of one file, which must be present and not broken."""
 
     @abstractmethod
     def null_rows(self) -> Answers:
-        """Whether rows have no value."""
+        """Files that have rows without a value."""
 
     @abstractmethod
     def value_rows(self) -> Answers:
-        """Whether rows have a value."""
+        """Files that have rows with a value."""
 
     @abstractmethod
     def rows_with(self, keys: Sequence[Key]) -> Answers:
-        """Whether rows have one of ``keys``, which ascend."""
+        """Files that have rows with one of ``keys``, which ascend."""
 
     @abstractmethod
     def rows_without(self, keys: Sequence[Key]) -> Answers:
-        """Whether rows have a value, but none of ``keys``, which ascend."""
+        """Files that have rows with a key that is none of ``keys``, which ascend."""
 
     @abstractmethod
     def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
-        """Whether rows have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        """Files with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
 
     def answers(self, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime) -> Answers:
-        """Whether ``files`` can have rows that meet a condition, in the order of ``files``."""
+        """Answers a condition for each of ``files``, in their order."""
         match condition:
             case Points(keys) if len(keys) > SHORT_LIST and out_of_time():
                 return everywhere(Answer.UNASKED, len(files))

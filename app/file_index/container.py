@@ -18,7 +18,7 @@ H               payloads, back to back
 Names are Java's *modified UTF-8*: a u16 counts the bytes, U+0000 is ``C0 80``, code points above U+FFFF are
 two surrogates of three bytes each, and nothing takes four bytes. ``start`` counts from offset 0. An index on
 a map key belongs to a column called ``map[key]``. A start of -1 with length 0 is an *empty entry*: no row of
-the file has a value of this map key. That the specification leaves out.
+the file has a value of this map key. The specification does not mention empty entries.
 """
 
 from __future__ import annotations
@@ -41,10 +41,7 @@ _NUL = b"\xc0\x80"
 
 
 def read_name(cursor: Cursor, what: str) -> str:
-    """The next name.
-
-    Raises CorruptIndexError: the bytes are no modified UTF-8, or are half a surrogate pair.
-    """
+    """Reads a name. Raises CorruptIndexError: it is no modified UTF-8, or has half a surrogate pair."""
     start = cursor.position
     stored = bytes(cursor.take(cursor.u16(f"length of the {what}"), what))
     try:
@@ -56,7 +53,7 @@ def read_name(cursor: Cursor, what: str) -> str:
 
 
 def write_name(name: str) -> bytes:
-    """A name with its length. Raises ValueError: it takes more than 65535 bytes."""
+    """Encodes a name behind its length. Raises ValueError: it takes more than 65535 bytes."""
     stored = encode(name)
     if len(stored) > MAX_NAME_BYTES:
         raise ValueError(f"a name takes at most {MAX_NAME_BYTES} bytes, not {len(stored)}")
@@ -64,7 +61,7 @@ def write_name(name: str) -> bytes:
 
 
 def decode(stored: bytes) -> str:
-    """Text of modified UTF-8; raises UnicodeDecodeError where it is anything else."""
+    """Decodes modified UTF-8; raises UnicodeDecodeError for bytes that are anything else."""
     if b"\0" in stored:
         raise UnicodeDecodeError(
             "modified-utf-8", stored, stored.index(b"\0"), stored.index(b"\0") + 1, "plain NUL"
@@ -78,7 +75,7 @@ def decode(stored: bytes) -> str:
 
 
 def encode(text: str) -> bytes:
-    """Modified UTF-8 of a text; raises UnicodeEncodeError for half a surrogate pair."""
+    """Encodes a text as modified UTF-8; raises UnicodeEncodeError for half a surrogate pair."""
     units = text.encode("utf-16-be")
     split = "".join(chr(high << 8 | low) for high, low in zip(units[::2], units[1::2], strict=True))
     return split.encode("utf-8", "surrogatepass").replace(b"\0", _NUL)
@@ -88,10 +85,10 @@ MAGIC: Final = 1493475289347502
 _MAGIC_BYTES: Final = MAGIC.to_bytes(8)
 VERSION: Final = 1
 _DATA_FILES: Final = {b"PAR1": "a Parquet file", b"ORC": "an ORC file", b"Obj\x01": "an Avro file"}
-"""What files begin with that are easily taken for an index file."""
+"""Magic of data files, which people pass in place of their index files."""
 EMPTY_START: Final = -1
 MAX_BYTES: Final = (1 << 31) - 1
-"""Of a container, and so of a payload: places are numbers of 4 bytes."""
+"""Largest container, and so the largest payload: offsets are signed integers of 4 bytes."""
 
 _HEAD = struct.Struct(">qiii")
 FIXED_HEAD_BYTES: Final = _HEAD.size
@@ -106,10 +103,8 @@ _NAME_LENGTH_BYTES = 2
 class Entry:
     """One index of one column.
 
-    Attributes:
-        column: the column, or ``map[key]``.
-        kind: name of the index's kind, possibly one that nobody here knows.
-        start: offset of the payload in the file; -1 for an empty entry.
+    ``column``: the column, or ``map[key]``. ``kind``: name of the index's kind, possibly one that this
+    release does not know. ``start``: offset of the payload in the file; -1 for an empty entry.
     """
 
     column: str
@@ -119,32 +114,30 @@ class Entry:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the entry says that no row has a value."""
+        """True if the entry says that no row has a value."""
         return self.start == EMPTY_START and self.length == 0
 
     @property
     def end(self) -> int:
-        """Offset right behind the payload."""
+        """Offset just behind the payload."""
         return self.start + self.length
 
     def lies_within(self, size: int) -> bool:
-        """Whether a file of ``size`` bytes can hold the payload behind the fixed part of its head."""
+        """True if a file of ``size`` bytes can hold the payload behind the fixed part of its head."""
         return self.start >= FIXED_HEAD_BYTES and self.length >= 0 and self.end <= size
 
 
 @dataclass(frozen=True, slots=True)
 class HeadLayout:
-    """What a head says apart from where the payloads lie; the same for most files of a table.
-
-    ``columns``: name of each column, with the kind of each of its indexes and the offset of its ``start``.
-    """
+    """A container head without the places of its payloads; most files of a table share one."""
 
     length: int
+    # Name of each column, with the kind of each of its indexes and the offset of its ``start``.
     columns: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
 
     @classmethod
     def read(cls, buffer: memoryview) -> Self:
-        """The layout of the head at the front of ``buffer``.
+        """Reads the head at the front of ``buffer``.
 
         Raises CorruptIndexError: the bytes are no container of version 1, or end within the head.
         """
@@ -152,8 +145,8 @@ class HeadLayout:
         magic = cursor.i64("magic")
         if magic != MAGIC:
             start = bytes(buffer[: len(_MAGIC_BYTES)])
-            known = (name for mark, name in _DATA_FILES.items() if start.startswith(mark))
-            content = next(known, start.hex())
+            contents = (name for mark, name in _DATA_FILES.items() if start.startswith(mark))
+            content = next(contents, start.hex())
             raise CorruptIndexError(
                 f"expected the magic of a file index, {_MAGIC_BYTES.hex()}, found {content}", offset=0
             )
@@ -170,7 +163,7 @@ class HeadLayout:
         return cls(length, _read_columns(Cursor(buffer[:length], cursor.position)))
 
     def entries(self, buffer: memoryview) -> dict[str, tuple[Entry, ...]]:
-        """The indexes of each column, of a buffer whose head has this layout."""
+        """Reads the indexes of each column from a buffer whose head has this layout."""
         return {
             column: tuple(Entry(column, kind, *EXTENT.unpack_from(buffer, at)) for kind, at in kinds)
             for column, kinds in self.columns
@@ -179,7 +172,7 @@ class HeadLayout:
 
 @contextmanager
 def blame(entry: Entry) -> Iterator[None]:
-    """Adds to errors which index they are about, and turns their offsets into offsets of the file."""
+    """Names the index in errors of the block, and moves their offsets to offsets of the file."""
     try:
         yield
     except CorruptIndexError as error:
@@ -187,7 +180,7 @@ def blame(entry: Entry) -> Iterator[None]:
 
 
 def blamed(entry: Entry, error: CorruptIndexError) -> CorruptIndexError:
-    """The error as :func:`blame` raises it."""
+    """Returns the error as :func:`blame` raises it."""
     offset = None if error.offset is None else error.offset + max(0, entry.start)
     where = f"{entry.kind} index of column {entry.column!r}"
     return CorruptIndexError(f"{where}: {error.expectation}", offset=offset, path=error.path)
@@ -215,10 +208,10 @@ def _read_kind(cursor: Cursor) -> tuple[str, int]:
 
 
 def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
-    """A container.
+    """Writes a container.
 
     ``columns``: kind and payload of each index of each column; None as a payload writes an empty entry.
-    Raises IndexWriteError: together they are longer than a container can be.
+    Raises IndexWriteError: the payloads are longer than a container can be.
     """
     names = {name: write_name(name) for name in columns}
     kinds = {kind: write_name(kind) for listed in columns.values() for kind, _ in listed}
@@ -251,21 +244,17 @@ def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
 
 
 def write_index(kind: IndexKind, column: KeyColumn, options: object) -> bytes:
-    """The payload of an index, as the engine writes it but for the order of bitmaps.
-
-    Raises IndexWriteError: the kind takes no column of this type, or cannot hold one of its values, or all of
-    them. Raises TypeError: the options are of another kind.
-    """
+    """Writes a payload as the engine does, but for the order of bitmaps; IndexWriteError: it cannot."""
     if not kind.takes(column.data_type):
-        others = [other for other in KINDS.values() if other.takes(column.data_type)]
-        advice = f"use {' or '.join(others)}" if others else "no index takes it"
+        suited = [candidate for candidate in KINDS.values() if candidate.takes(column.data_type)]
+        advice = f"use {' or '.join(suited)}" if suited else "no index takes it"
         raise IndexWriteError(f"{kind} does not take type {column.data_type}: {advice}", column=column.name)
     if not isinstance(options, kind.options_class):
         raise TypeError(f"expected options of {kind}, found {options!r}")
     try:
         payload = kind.write(column, options)
     except struct.error as error:
-        # No place within it can be named in 4 bytes; some forms notice that while they are written.
+        # An offset did not fit 4 bytes; some kinds notice that only while they are written.
         raise _too_long(kind, column) from error
     if len(payload) > MAX_BYTES:
         raise _too_long(kind, column)

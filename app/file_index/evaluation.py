@@ -1,19 +1,15 @@
-"""Evaluating a predicate with the indexes of many files: which of them can hold matching rows, and which.
+"""Evaluation of a predicate with the indexes of many files: the files that can match, or their rows.
 
 Each leaf asks the indexes of its column, cheapest first, until one of them settles it, for all files that are
-still in question; AND goes on with the files that are left, OR asks about all of them. A leaf that no index
+still undecided. AND goes on with the files that remain; OR asks about all of them. A leaf that no index
 answers keeps every row.
-
-*Whether* files have matching rows, many indexes tell at once. Where it takes sets of rows to tell, the file
-is kept, and the decision is not certain. *Which* rows match takes a look into the index of each file. Both
-are arrays with an answer for each file, which an evaluation combines alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, TypeAlias, TypeGuard, assert_never
+from typing import Final, TypeGuard, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,23 +20,22 @@ from app.file_index.answers import (
     SHORT_LIST,
     SKIP,
     Answer,
-    Answers,
     Condition,
     Outcome,
     OutOfTime,
-    Points,
     Result,
     Rows,
     Step,
-    all_rows,
-    both,
-    either,
     never_out_of_time,
-    rows,
-    select,
-    where,
 )
 from app.file_index.container import Entry, blamed
+from app.file_index.findings import (
+    UNKNOWN_ROW_COUNT,
+    AnswerArray,
+    FileAnswers,
+    FileDecisions,
+    RowAnswers,
+)
 from app.file_index.index_kinds import (
     KINDS,
     IndexKind,
@@ -49,7 +44,6 @@ from app.file_index.index_kinds import (
     cost,
     is_false_without_values,
 )
-from app.file_index.kind import FileStack
 from app.file_index.stacked_index import FileIndex, OpenedStack, StackedIndex
 from app.predicates.model import (
     BoundAnd,
@@ -63,156 +57,6 @@ from app.predicates.model import (
 )
 from app.types import DataField
 
-AnswerArray: TypeAlias = "NDArray[Any]"
-"""An answer for each file, shape (k,)."""
-
-UNKNOWN_ROW_COUNT = -1
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """A form of answers about k files.
-
-    ``unasked`` answers where time ran out before a long list of values. ``everything`` has all rows of files
-    of so many. ``ask`` tells what sound indexes say, and by position what is wrong with their bitmaps;
-    ``codes``, whether files have matching rows as far as answers tell.
-    """
-
-    out_of_time: OutOfTime
-
-    dtype: ClassVar[type]
-
-    def everywhere(self, answer: Any, count: int) -> AnswerArray:
-        """The same answer about ``count`` files."""
-        return np.full(count, answer, self.dtype)
-
-
-class _Whether(_Form):
-    """Codes of :class:`Answer`, int8: many files are asked at once."""
-
-    __slots__ = ()
-
-    dtype = np.int8
-    keep = Answer.KEEP
-    skip = Answer.SKIP
-    unasked = Answer.UNASKED
-
-    @staticmethod
-    def both(left: Answers, right: Answers) -> Answers:
-        joined = np.minimum(left, right)
-        joined[(left == Answer.ROWS) & (right == Answer.ROWS)] = Answer.DOUBT
-        return joined
-
-    @staticmethod
-    def either(left: Answers, right: Answers) -> Answers:
-        return np.maximum(left, right)
-
-    def everything(self, row_counts: NDArray[np.int64]) -> AnswerArray:
-        answers: Answers = where(row_counts > 0, Answer.ROWS)
-        answers[row_counts == UNKNOWN_ROW_COUNT] = Answer.KEEP
-        return answers
-
-    def ask(
-        self, stack: FileStack[Any], _: IndexKind, condition: Condition, files: NDArray[np.int64]
-    ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
-        return stack.answers(condition, files, self.out_of_time), {}
-
-    def codes(self, answers: AnswerArray) -> Answers:
-        return answers
-
-
-_DECISIONS = np.array([SKIP, KEEP, KEEP, KEEP, None], object)
-"""By code; a kind that tells no rows has no others than these."""
-
-
-class _WhichRows(_Form):
-    """Objects of :data:`Result`: the index of each file is looked into."""
-
-    __slots__ = ()
-
-    dtype = object
-    keep = KEEP
-    skip = SKIP
-    unasked = None
-
-    both = staticmethod(np.vectorize(both, [object]))
-    either = staticmethod(np.vectorize(either, [object]))
-
-    def everything(self, row_counts: NDArray[np.int64]) -> AnswerArray:
-        answers = self.everywhere(KEEP, len(row_counts))
-        for at in np.flatnonzero(row_counts != UNKNOWN_ROW_COUNT).tolist():
-            answers[at] = rows(all_rows(int(row_counts[at])), exact=True)
-        return answers
-
-    def ask(
-        self, stack: FileStack[Any], kind: IndexKind, condition: Condition, files: NDArray[np.int64]
-    ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
-        if not kind.tells_rows:
-            decided: AnswerArray = _DECISIONS.take(stack.answers(condition, files, self.out_of_time))
-            return decided, {}
-        errors: dict[int, CorruptIndexError] = {}
-        is_long = isinstance(condition, Points) and len(condition.keys) > SHORT_LIST
-        answers = self.everywhere(KEEP, len(files))
-        for at, file in enumerate(files.tolist()):
-            if is_long and self.out_of_time():
-                answers[at:] = self.unasked
-                break
-            try:
-                answers[at] = select(stack.of_file(file), condition)
-            except CorruptIndexError as error:
-                errors[at] = error
-        return answers, errors
-
-    def codes(self, answers: AnswerArray) -> Answers:
-        return np.where(answers == SKIP, Answer.SKIP, np.where(answers == KEEP, Answer.KEEP, Answer.ROWS))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FileDecisions:
-    """What the indexes say about k files.
-
-    Attributes:
-        answers: int8, shape (k,): a code of :class:`~app.file_index.answers.Answer` for each.
-        answered: bool, shape (k,): whether an index said something.
-        unasked: bool, shape (k,): whether an index was not asked all of the filter, for want of time.
-        errors: what is wrong with indexes that had to be asked, by position of the file; such files are kept.
-        trace: what was asked, in order: kind of index, positions among the k files, and an answer for each.
-        rows: which rows can match, by position among the k files, if that was asked and is known.
-    """
-
-    answers: Answers
-    answered: NDArray[np.bool_]
-    unasked: NDArray[np.bool_]
-    errors: Mapping[int, CorruptIndexError]
-    trace: Sequence[tuple[str, NDArray[np.int64], Answers]] = ()
-    rows: Mapping[int, Rows] = field(default_factory=dict)
-
-    @property
-    def skip(self) -> NDArray[np.bool_]:
-        """Which files have no matching row, shape (k,)."""
-        return np.equal(self.answers, Answer.SKIP)
-
-    def skipped_by(self) -> Iterator[tuple[str | None, NDArray[np.bool_]]]:
-        """The files without a matching row, by the kind of index that ruled them out.
-
-        Yields a kind, None where no index did, and which files, shape (k,). Where several kinds had a part in
-        it, the last one that ruled a file out, or was asked at all, counts.
-        """
-        skip = self.skip
-        kinds = list(dict.fromkeys(kind for kind, _, _ in self.trace))
-        if len(kinds) <= 1:
-            # Mostly so, and then nothing needs to be told of single files.
-            yield (kinds[0] if kinds else None), skip
-            return
-        codes = {kind: code for code, kind in enumerate(kinds)}
-        by = np.full(len(skip), -1, np.int32)
-        for wanted in (False, True):
-            for kind, at, answers in self.trace:
-                by[at[answers == Answer.SKIP] if wanted else at] = codes[kind]
-        yield None, skip & (by < 0)
-        for kind, code in codes.items():
-            yield kind, skip & (by == code)
-
 
 def decide_files(
     predicate: BoundPredicate,
@@ -223,12 +67,11 @@ def decide_files(
 ) -> FileDecisions:
     """Decides which files can have rows that satisfy a predicate.
 
-    Args:
-        files: shape (k,): positions of the files in question, each once.
-        row_counts: shape (k,): rows of these files, with which every index must agree; -1 if not known.
-        out_of_time: is asked before long lists of values are, and before further tests of long filters.
+    ``files``: shape (k,): positions of the files to decide, without repetition. ``row_counts``: shape (k,):
+    rows of these files, with which every index must agree; -1 if unknown. ``out_of_time``: checked before
+    long lists of values, and before further tests of long filters.
     """
-    evaluation = _Evaluation.of(index, files, row_counts, _Whether(out_of_time))
+    evaluation = _Evaluation.of(index, files, row_counts, FileAnswers(out_of_time))
     return evaluation.decisions(evaluation.answers(predicate), {})
 
 
@@ -240,11 +83,11 @@ def find_rows(
     out_of_time: OutOfTime = never_out_of_time,
     steps: Sequence[list[Step]] | None = None,
 ) -> FileDecisions:
-    """As :func:`decide_files`, with the rows that can satisfy the predicate, and without doubt.
+    """Decides files and finds their matching rows.
 
-    ``steps``: a list for each file, which gets a step for every question asked.
+    ``steps``: a list for each file, which gets a step for every question to an index.
     """
-    evaluation = _Evaluation.of(index, files, row_counts, _WhichRows(out_of_time), steps)
+    evaluation = _Evaluation.of(index, files, row_counts, RowAnswers(out_of_time), steps)
     answers = evaluation.answers(predicate)
     rows = {at: answer for at, answer in enumerate(answers.tolist()) if isinstance(answer, Rows)}
     return evaluation.decisions(answers, rows)
@@ -257,14 +100,11 @@ def evaluate(
     row_count: int | None = None,
     trace: list[Step] | None = None,
 ) -> Result:
-    """The rows of one file that can satisfy a predicate.
+    """Finds the rows of one file that can satisfy a predicate.
 
-    Args:
-        row_count: rows of the file, where they are known; every index must agree with it.
-        trace: if given, a step for every question asked is added.
-
-    Raises:
-        CorruptIndexError: an index that had to be asked is broken; the file has to be kept.
+    ``row_count``: rows of the file, if known; every index must agree with it. ``trace``: gets a step for
+    every question asked. Raises CorruptIndexError: an index that had to be asked is broken; the file has to
+    be kept.
     """
     files, counts = np.array([index.file]), np.array([UNKNOWN_ROW_COUNT if row_count is None else row_count])
     decided = find_rows(predicate, index.stacked, files, counts, steps=None if trace is None else [trace])
@@ -275,16 +115,16 @@ def evaluate(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Evaluation:
-    """What is found out on the way; ``at`` are positions in ``files`` throughout.
+    """State of one evaluation; ``at`` are positions in ``files`` throughout.
 
-    ``failed``: bool, shape (k,): files that had to ask a broken index, and are not asked about any more.
-    ``unasked``: bool, shape (k,): files that were not asked all, since time ran out.
+    ``failed``: bool, shape (k,): files with a broken index, which are asked no further. ``unasked``: bool,
+    shape (k,): files for which time ran out.
     """
 
     index: StackedIndex
     files: NDArray[np.int64]
     row_counts: NDArray[np.int64]
-    form: _Whether | _WhichRows
+    form: FileAnswers | RowAnswers
     failed: NDArray[np.bool_]
     answered: NDArray[np.bool_]
     unasked: NDArray[np.bool_]
@@ -298,7 +138,7 @@ class _Evaluation:
         index: StackedIndex,
         files: NDArray[np.int64],
         row_counts: NDArray[np.int64],
-        form: _Whether | _WhichRows,
+        form: FileAnswers | RowAnswers,
         steps: Sequence[list[Step]] | None = None,
     ) -> _Evaluation:
         failed, answered, unasked = np.zeros((3, len(files)), bool)
@@ -314,6 +154,7 @@ class _Evaluation:
             readable = np.flatnonzero(~self.failed)
             decided = self.form.everywhere(self.form.keep, len(self.files))
             decided[readable] = self.answer(predicate, readable)
+        # A broken index must never skip a file.
         decided[self.failed] = self.form.keep
         return decided
 
@@ -347,59 +188,61 @@ class _Evaluation:
         # An explanation has a step for every part, in their order.
         is_explained = self.steps is not None
         for number, part in enumerate(parts if is_explained else sorted(parts, key=_is_not_null)):
-            open_to = (answers != form.skip) & ~self.failed[at]
+            is_pending = (answers != form.skip) & ~self.failed[at]
             if _is_not_null(part) and part.field in without_null and not is_explained:
                 # Rows that passed another test of the column have a value.
-                open_to &= ~without_null[part.field]
-            left = np.flatnonzero(open_to)
-            of_part = self.answer(part, at[left])
-            answers[left] = together = form.both(answers[left], of_part) if number else of_part
+                is_pending &= ~without_null[part.field]
+            pending = np.flatnonzero(is_pending)
+            of_part = self.answer(part, at[pending])
+            answers[pending] = together = form.both(answers[pending], of_part) if number else of_part
             if is_explained:
-                emptied = at[left[(together == form.skip) & (of_part != form.skip)]]
+                emptied = at[pending[(together == form.skip) & (of_part != form.skip)]]
                 self._note(emptied, Step(None, None, str(BoundAnd(parts)), "skip", 0, _NOTHING_IN_COMMON))
             if isinstance(part, BoundLeaf) and part.operator is not Operator.IS_NULL:
-                known = without_null.setdefault(part.field, np.zeros(len(at), bool))
-                known[left[form.codes(of_part) == Answer.ROWS]] = True
+                has_value = without_null.setdefault(part.field, np.zeros(len(at), bool))
+                has_value[pending[form.codes(of_part) == Answer.ROWS]] = True
         return answers
 
     def _any_of(self, parts: tuple[BoundPredicate, ...], at: NDArray[np.int64]) -> AnswerArray:
         form = self.form
         stays = np.zeros(len(at), bool)
+        # The engine keeps files with an empty entry for NOT BETWEEN.
         for column in bounded_on_both_sides(parts):
             for kind in self.index.heads.kinds(column):
                 stays |= self.index.extents(column, kind).empty[self.files[at]]
         answers = form.everywhere(form.skip, len(at))
         answers[stays] = form.keep
         for part in parts:
-            left = np.flatnonzero(~stays & ~self.failed[at])
-            answers[left] = form.either(answers[left], self.answer(part, at[left]))
+            pending = np.flatnonzero(~stays & ~self.failed[at])
+            answers[pending] = form.either(answers[pending], self.answer(part, at[pending]))
         return answers
 
     def _leaf(self, leaf: BoundLeaf, at: NDArray[np.int64]) -> AnswerArray:
         condition, column, form = condition_of(leaf), leaf.field.name, self.form
         answers = form.everywhere(form.keep, len(at))
+        # A filter of very many tests could otherwise outlast its budget without any long list.
         if len(self.trace) >= SHORT_LIST and form.out_of_time():
             self.unasked[at] = True
             return answers
-        answered, left = np.zeros(len(at), bool), np.arange(len(at))
+        answered, pending = np.zeros(len(at), bool), np.arange(len(at))
         kinds = sorted(self.index.heads.kinds(column), key=cost)
         for kind in kinds:
-            answering, of_kind = self._ask(leaf, kind, condition, _some(at, left))
-            places = _some(left, answering)
+            answering, of_kind = self._ask(leaf, kind, condition, _take(at, pending))
+            places = _take(pending, answering)
             answered[places] = True
             if len(places):
-                self.trace.append((kind, _some(at, places), of_kind))
-                self._note_answers(leaf, kind, _some(at, places), of_kind)
+                self.trace.append((kind, _take(at, places), of_kind))
+                self._note_answers(leaf, kind, _take(at, places), of_kind)
             if len(kinds) == 1:
                 answers[places] = of_kind
                 break
             settled = self._settles(kind, condition, of_kind)
             # An answer that settles the leaf needs no other.
             answers[places] = np.where(settled, of_kind, form.both(answers.take(places), of_kind))
-            goes_on = ~self.failed[at[left]]
-            goes_on[answering[settled]] = False
-            left = left[goes_on]
-            if not len(left):
+            is_pending = ~self.failed[at[pending]]
+            is_pending[answering[settled]] = False
+            pending = pending[is_pending]
+            if not len(pending):
                 break
         self.answered[at[answered]] = True
         if self.steps is not None:
@@ -407,45 +250,43 @@ class _Evaluation:
         return answers
 
     def _settles(self, kind: str, condition: Condition | None, answers: AnswerArray) -> NDArray[np.bool_]:
-        """After which answers no other index of the column is asked."""
-        known = KINDS.get(kind)
+        index_kind = KINDS.get(kind)
         settled: NDArray[np.bool_] = answers == self.form.skip
-        if known is not None and condition is not None and known.settles(condition):
+        if index_kind is not None and condition is not None and index_kind.settles(condition):
             settled |= answers != self.form.keep
         return settled
 
     def _ask(
         self, leaf: BoundLeaf, kind: str, condition: Condition | None, at: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], AnswerArray]:
-        """Which files of ``at`` an index of this kind has an answer about, as positions in it; and these."""
+        """Asks one kind of index; returns positions in ``at`` that got an answer, and the answers."""
         column, form = leaf.field.name, self.form
-        extents, files = self.index.extents(column, kind), _some(self.files, at)
+        extents, files = self.index.extents(column, kind), _take(self.files, at)
         answers = form.everywhere(form.keep, len(at))
         decided = extents.empty.take(files)
         if decided.any() and is_false_without_values(leaf):
             answers[decided] = form.skip
-        known = KINDS.get(kind)
-        if known is None or condition is None or not known.can_answer(condition):
+        index_kind = KINDS.get(kind)
+        if index_kind is None or condition is None or not index_kind.can_answer(condition):
             return np.flatnonzero(decided), answers[decided]
-        opened = self.index.open(column, known, leaf.field.type)
-        usable = self._usable(opened, leaf, known, at)
+        opened = self.index.open(column, index_kind, leaf.field.type)
+        usable = self._usable(opened, leaf, index_kind, at)
         if opened.stack is not None and len(usable):
-            of_stack, errors = form.ask(opened.stack, known, condition, _some(files, usable))
+            of_stack, errors = form.ask(opened.stack, index_kind, condition, _take(files, usable))
             for place, error in errors.items():
                 file = int(usable[place])
                 self._fail(int(at[file]), blamed(self.index.entry(column, kind, int(files[file])), error))
                 of_stack[place] = form.unasked
-            asked, answers_of_asked = self._asked(usable, of_stack, at)
-            if len(asked) == len(at):
-                return asked, answers_of_asked
-            answers[asked] = answers_of_asked
-            decided[asked] = True
+            in_time, answers_in_time = self._without_unasked(usable, of_stack, at)
+            if len(in_time) == len(at):
+                return in_time, answers_in_time
+            answers[in_time] = answers_in_time
+            decided[in_time] = True
         return np.flatnonzero(decided), answers[decided]
 
-    def _asked(
+    def _without_unasked(
         self, places: NDArray[np.int64], answers: AnswerArray, at: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], AnswerArray]:
-        """The places in ``at`` that gave an answer, and the answers; takes note of those not asked."""
         if not (unasked := answers == self.form.unasked).any():
             return places, answers
         silent = at[places[unasked]]
@@ -455,8 +296,8 @@ class _Evaluation:
     def _usable(
         self, opened: OpenedStack, leaf: BoundLeaf, kind: IndexKind, at: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Which files of ``at`` have an index that can be asked, as positions in it; takes note of errors."""
-        files, counts = _some(self.files, at), _some(self.row_counts, at)
+        """Positions in ``at`` of files whose index can be asked; marks files with a broken one as failed."""
+        files, counts = _take(self.files, at), _take(self.row_counts, at)
         row_counts = None if opened.stack is None else opened.stack.row_counts
         if row_counts is None and opened.is_whole:
             return np.arange(len(at))
@@ -491,14 +332,14 @@ class _Evaluation:
 
     def _step(self, leaf: BoundLeaf, entry: Entry, file: int, answer: Result) -> Step:
         outcome: Outcome = "rows" if isinstance(answer, Rows) else "skip" if answer is SKIP else "keep"
-        left = len(answer.positions) if isinstance(answer, Rows) else 0 if answer is SKIP else None
+        selected_rows = len(answer.positions) if isinstance(answer, Rows) else 0 if answer is SKIP else None
         evidence = fpp = None
         if entry.is_empty:
             evidence = "no row has a value"
         elif entry.kind in KINDS:
             kind = KINDS[entry.kind]
             fpp = kind.false_positive_rate(FileIndex(self.index, file).open(entry, kind, leaf.field.type))
-        return Step(entry.column, entry.kind, str(leaf), outcome, left, evidence, fpp, entry.length)
+        return Step(entry.column, entry.kind, str(leaf), outcome, selected_rows, evidence, fpp, entry.length)
 
     def _note_silence(self, leaf: BoundLeaf, at: NDArray[np.int64]) -> None:
         if self.steps is None:
@@ -523,5 +364,5 @@ def _is_not_null(part: BoundPredicate) -> TypeGuard[BoundLeaf]:
     return isinstance(part, BoundLeaf) and part.operator is Operator.IS_NOT_NULL
 
 
-def _some(values: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
+def _take(values: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
     return values if len(at) == len(values) else values.take(at)

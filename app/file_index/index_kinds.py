@@ -1,6 +1,6 @@
-"""The kinds of file index that are known, one line each, and which of them a leaf asks, in which order.
+"""The known kinds of file index, and the order in which a leaf asks them.
 
-Evaluation goes by these rules; so does whoever fetches only what is going to be asked.
+Evaluation follows these rules, and so does the code that fetches only what evaluation will ask.
 """
 
 from __future__ import annotations
@@ -29,19 +29,16 @@ KINDS: dict[str, IndexKind] = {
     "range-bitmap": RANGE_BITMAP,
     "bsi": BSI,
 }
-"""Kinds by the names that files give them; a leaf asks the first ones first, which are the cheapest."""
+"""Kinds by the names that files give them, cheapest first; a leaf asks them in this order."""
 
 
 def cost(kind: str) -> int:
-    """Place of a kind in the order of asking, cheapest first; kinds that nobody knows come last."""
+    """Rank of a kind in the order of asking, cheapest first; unknown kinds come last."""
     return list(KINDS).index(kind) if kind in KINDS else len(KINDS)
 
 
 def open_payload(kind: IndexKind, payload: Buffer, data_type: DataType) -> FileStack[Any]:
-    """The index of one file, as a stack of one.
-
-    Raises CorruptIndexError: the payload is broken, or cannot belong to a column of this type.
-    """
+    """Opens one file's index as a stack of one. Raises CorruptIndexError: it does not fit the type."""
     space = key_space(data_type)
     if space is None or not kind.takes(data_type):
         raise CorruptIndexError(f"expected no {kind} index on a column of type {data_type}, found one")
@@ -52,6 +49,9 @@ WantedIndexes: TypeAlias = "frozenset[tuple[str, IndexKind]]"
 """Columns, each with a kind of index on it."""
 
 _CONDITION: Final = "condition on index keys"
+# Operators that an empty entry decides, as in the engine. The other operators need a value too, but the
+# engine keeps the file for them. An entry that is empty by mistake must not lose more rows here than it does
+# there.
 _FALSE_WITHOUT_VALUES = frozenset(
     {
         Operator.EQUAL,
@@ -66,12 +66,10 @@ _FALSE_WITHOUT_VALUES = frozenset(
         Operator.CONTAINS,
     }
 )
-"""What an empty entry decides, as in the engine. The other tests need a value too, but the engine keeps the
-file there, and an entry that should not be empty must not cost more rows here than it does there."""
 
 
 def condition_of(leaf: BoundLeaf) -> Condition | None:
-    """The leaf as a condition on keys; None if no index can tell."""
+    """Returns a leaf as a condition on keys, cached in the leaf; None if no index can answer it."""
     if _CONDITION not in leaf.derived:
         space = key_space(leaf.field.type)
         leaf.derived[_CONDITION] = None if space is None else condition(leaf, space)
@@ -80,15 +78,13 @@ def condition_of(leaf: BoundLeaf) -> Condition | None:
 
 
 def is_false_without_values(leaf: BoundLeaf) -> bool:
-    """Whether an empty entry rules out the file: no row of it has a value to be tested."""
+    """True if an empty entry rules out the file: no row has a value that could satisfy the leaf."""
     return leaf.operator in _FALSE_WITHOUT_VALUES
 
 
 def bounded_on_both_sides(parts: tuple[BoundPredicate, ...]) -> set[str]:
-    """Columns that an OR bounds from above in one part and from below in another.
-
-    This is NOT BETWEEN in its bound form, which the engine does not let an empty entry decide.
-    """
+    """Columns that an OR bounds from above in one part and from below in another."""
+    # NOT BETWEEN has this bound form, and the engine does not let an empty entry decide it.
     below, above = (
         {part.field.name for part in parts if isinstance(part, BoundLeaf) and part.operator in operators}
         for operators in (
@@ -100,10 +96,10 @@ def bounded_on_both_sides(parts: tuple[BoundPredicate, ...]) -> set[str]:
 
 
 def wanted_indexes(predicate: BoundPredicate) -> WantedIndexes:
-    """The indexes that evaluating a predicate may ask, where a file has them."""
-    wanted = set()
+    """Indexes that evaluating a predicate may ask, if a file has them."""
+    needed = set()
     for leaf in leaves(predicate):
         condition = condition_of(leaf) if isinstance(leaf, BoundLeaf) else None
         if isinstance(leaf, BoundLeaf) and condition is not None:
-            wanted |= {(leaf.field.name, kind) for kind in KINDS.values() if kind.can_answer(condition)}
-    return frozenset(wanted)
+            needed |= {(leaf.field.name, kind) for kind in KINDS.values() if kind.can_answer(condition)}
+    return frozenset(needed)

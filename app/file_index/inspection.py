@@ -1,4 +1,4 @@
-"""What is in a file index, for people who look at one."""
+"""Descriptions of file indexes for people."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from app.types import DataType, Json, TypeRoot
 
 
 def inspect(index: FileIndex, types: Mapping[str, DataType]) -> dict[str, Json]:
-    """A description of every index of a container.
+    """Describes every index of a container; one that is damaged by its ``error``.
 
-    A damaged index is described by its ``error``; the others are not affected.
-
-    ``types``: types of columns by name, as far as they are known; a map column stands for its keys. Of
-    columns without a type only that is told which needs none.
+    ``types``: types of columns by name, where known; the entry of a map column describes its keys. An index
+    on a column without a type is described only as far as its payload tells without one.
     """
     return {
         "version": VERSION,

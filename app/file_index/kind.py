@@ -1,7 +1,7 @@
-"""What a kind of file index is: everything that planning, building and inspecting ask of one.
+"""Kinds of file index: everything that planning, building and inspecting ask of one.
 
-A kind is a package with a module ``kind`` in which a subclass of :class:`Kind` brings together the layout,
-the reader of many files and the writer, and one line in :mod:`app.file_index.index_kinds`.
+A kind is a package with a module ``kind``. A subclass of :class:`Kind` there brings together the layout, the
+reader of many files and the writer; one line in :mod:`app.file_index.index_kinds` registers it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Options = TypeVar("Options")
 
 @dataclass(frozen=True, slots=True)
 class ColumnProfile:
-    """What is known of a column for which an index is proposed; ``values``: rows with a value."""
+    """Statistics of a column for which an index is proposed; ``values``: rows with a value."""
 
     data_type: DataType
     distinct: int
@@ -36,7 +36,7 @@ class ColumnProfile:
 
 @dataclass(frozen=True, slots=True)
 class Proposal(Generic[Options]):
-    """That an index suits a column; ``rank``: of the proposals for a column, the highest one is made."""
+    """An index that suits a column; the proposal of the highest ``rank`` wins."""
 
     rank: int
     reason: str
@@ -48,113 +48,94 @@ class FileStack(Protocol[Index_co]):
 
     @property
     def broken(self) -> NDArray[np.bool_]:
-        """Which indexes cannot be read, shape (m,); nothing is asked of these."""
+        """Indexes that cannot be read and must not be asked, shape (m,)."""
 
     @property
     def row_counts(self) -> NDArray[np.int64] | None:
         """Rows of each file, shape (m,); None if the indexes do not tell."""
 
     def answers(self, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime) -> Answers:
-        """Whether files can have rows that meet a condition, which the kind can answer.
+        """Decides which files can have rows that meet a condition, which the kind can answer.
 
-        Args:
-            files: shape (k,): positions of files whose indexes are there and not broken.
-            out_of_time: is asked before more than ``SHORT_LIST`` keys of a list are looked for.
-
-        Returns:
-            Shape (k,); UNASKED where time ran out.
+        ``files``: shape (k,): positions of files whose indexes are present and not broken. ``out_of_time``:
+        checked before more than ``SHORT_LIST`` keys of a list are looked up. Returns shape (k,); UNASKED
+        where time ran out.
         """
 
     def of_file(self, file: int) -> Index_co:
-        """What one file's index says by itself, which is there and not broken.
-
-        A :class:`~app.file_index.answers.RowIndex` of kinds that tell rows.
-        """
+        """The index of one file, present and not broken; a ``RowIndex`` if the kind tells rows."""
 
 
 class Kind(str, ABC, Generic[Index, Options]):
-    """A kind of file index, which is equal to the name that files give it.
-
-    ``Index`` is what it says of one file, and ``Options`` are those of the writer.
-    """
+    """A kind of file index, equal to its name in files, with types of one file's index and of options."""
 
     __slots__ = ()
 
     roots: ClassVar[frozenset[TypeRoot]]
-    """Of the types that it takes."""
+    """Roots of the types that the kind takes."""
     options_class: ClassVar[type]
-    """Of the options that the writer takes."""
+    """Class of the options that the writer takes."""
 
     option_names: ClassVar[tuple[str, ...]] = ()
-    """The options that a table may give to an index, as in ``file-index.<kind>.<column>.<option>``."""
+    """Options that a table may give to an index, as in ``file-index.<kind>.<column>.<option>``."""
 
     tells_rows: ClassVar[bool] = True
-    """Whether it knows the rows of each key; else it only rules out whole files, value by value."""
+    """True if the index knows the rows of each key; otherwise it only rules out whole files."""
 
     directory_bytes: ClassVar[int] = 0
-    """At most about how many bytes the form over many files takes for one of the payloads."""
+    """Approximate bytes of the stacked form for each byte of a payload, at most."""
 
     def takes(self, data_type: DataType) -> bool:
-        """Whether the engine can have written such an index on a column of this type."""
+        """True if the engine can have written such an index on a column of this type."""
         return data_type.root in self.roots
 
-    def can_answer(self, condition: Condition) -> bool:  # noqa: ARG002 - others look at it
-        """Whether such an index may rule out anything; else it is not opened, and files are kept."""
+    def can_answer(self, condition: Condition) -> bool:  # noqa: ARG002 - for subclasses
+        """True if such an index may rule out anything; otherwise it is not opened."""
         return True
 
     def settles(self, condition: Condition) -> bool:
-        """Whether the answer is exact, so that no other index of the column is asked after it."""
+        """True if the answer is exact, so that no other index of the column needs to be asked."""
         return self.tells_rows and condition.exact
 
-    def false_positive_rate(self, index: Index) -> float | None:  # noqa: ARG002 - others look at it
-        """How likely an index does not rule out a value that the file lacks; None if it knows the values."""
+    def false_positive_rate(self, index: Index) -> float | None:  # noqa: ARG002 - for subclasses
+        """Probability that an index passes a value that the file lacks; None if it knows the values."""
         return None
 
     @abstractmethod
     def stack(self, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> FileStack[Index]:
         """Reads the heads of the indexes of many files.
 
-        ``payloads``: a column of m payloads, null where a file has no such index. ``strict``: raises
-        CorruptIndexError where one is broken, which otherwise the stack tells.
+        ``payloads``: a column of m payloads, null for a file without such an index. ``strict``: raises
+        CorruptIndexError for a broken payload, which the stack otherwise marks in ``broken``.
         """
 
     @abstractmethod
     def parse_options(self, written: Mapping[str, str]) -> Options:
-        """Reads the options of an index.
+        """Reads options by name, all of :attr:`option_names`. Raises RequestError: a text does not fit."""
 
-        ``written``: text of each option that is set, by its name; no others than :attr:`option_names`. Raises
-        RequestError: a text is not what the option takes.
-        """
-
-    def written_options(self, options: Options) -> dict[str, str]:  # noqa: ARG002 - others look at them
-        """The options that a table should set to get such an index, as text by name."""
+    def written_options(self, options: Options) -> dict[str, str]:  # noqa: ARG002 - for subclasses
+        """Options that a table should set to get such an index, as text by name."""
         return {}
 
     @abstractmethod
     def write(self, column: KeyColumn, options: Options) -> bytes:
-        """The payload of an index, as the engine reads it.
-
-        Raises IndexWriteError: the kind cannot hold one of the column's values, or all of them.
-        """
+        """Writes a payload for the engine. Raises IndexWriteError: the kind cannot hold the values."""
 
     @abstractmethod
     def describe(self, index: Index, data_type: DataType) -> dict[str, Json]:
-        """What is in an index, for people who look at one."""
+        """Describes an index for people."""
 
     @abstractmethod
     def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
-        """What can be told of an index without knowing the column's type.
-
-        Raises CorruptIndexError: the payload is broken.
-        """
+        """Describes an index as far as possible without a type. Raises CorruptIndexError: it is broken."""
 
     @abstractmethod
     def propose(self, profile: ColumnProfile) -> Proposal[Options] | None:
-        """Whether such an index suits a column of a type that the kind takes."""
+        """Proposes an index for a column of a type that the kind takes, or returns None."""
 
 
 def describe_bounds(bounds: tuple[Key, Key] | None, data_type: DataType) -> dict[str, Json]:
-    """The smallest and the largest key as values of a type."""
+    """Describes the smallest and the largest key as values of a type."""
     space = key_space(data_type)
     if bounds is None or space is None:
         return {"min": None, "max": None}

@@ -1,4 +1,4 @@
-"""Reading payloads, one or many side by side, without reading beyond an end, and putting one together."""
+"""Bounds-checked readers of one payload or of many side by side, and the joining of parts."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ from app.types.roaring import (
 
 
 def join_parts(parts: deque[Buffer]) -> bytes:
-    """The parts one behind the other; they go from the queue while the payload grows."""
+    """Joins the parts, taking each from the queue."""
     payload = BytesIO()
+    # Freeing each part at once keeps the peak at one payload instead of two.
     while parts:
         payload.write(parts.popleft())
     return payload.getvalue()
@@ -39,12 +40,7 @@ _I64 = struct.Struct(">q")
 
 
 class Cursor:
-    """A place in a buffer of big-endian fields; each read moves it forward.
-
-    Every method raises :class:`CorruptIndexError` where the buffer ends too early.
-
-    ``position``: offset of the next byte.
-    """
+    """A position in a buffer of big-endian fields; reads move it, or raise :class:`CorruptIndexError`."""
 
     __slots__ = ("buffer", "position")
 
@@ -58,22 +54,19 @@ class Cursor:
         return len(self.buffer) - self.position
 
     def u16(self, what: str) -> int:
-        """An unsigned 16-bit integer."""
+        """Reads an unsigned 16-bit integer."""
         return self._number(_U16, what)
 
     def i32(self, what: str) -> int:
-        """A signed 32-bit integer."""
+        """Reads a signed 32-bit integer."""
         return self._number(_I32, what)
 
     def i64(self, what: str) -> int:
-        """A signed 64-bit integer."""
+        """Reads a signed 64-bit integer."""
         return self._number(_I64, what)
 
     def count(self, what: str, *, each_bytes: int = 0) -> int:
-        """A 32-bit integer that counts something.
-
-        ``each_bytes``: fewest bytes that each of them still takes in this buffer.
-        """
+        """Reads a 32-bit count of things that take at least ``each_bytes`` of the buffer each."""
         start = self.position
         number = self._number(_I32, what)
         if number < 0 or number * each_bytes > self.remaining:
@@ -84,7 +77,7 @@ class Cursor:
         return number
 
     def take(self, size: int, what: str) -> Buffer:
-        """The next ``size`` bytes."""
+        """Takes the next ``size`` bytes."""
         start, end = self.position, self.position + size
         if size < 0 or end > len(self.buffer):
             raise CorruptIndexError(
@@ -105,23 +98,23 @@ class Cursor:
         return number
 
 
+# Below this number of strings, reading them one by one beats another round of array operations.
 NO_LONGER_WORTH_A_STEP = 16
-"""So few strings are read faster one after the other than by another round of array operations."""
 
 
 class Cursors:
-    """A place in each of n byte strings of one buffer; each read moves all of them forward.
+    """A position in each of n byte strings of one buffer; each read moves all of them forward.
 
-    A string that ends too early, or that somebody found wrong, is no longer *sound*: whatever is read of it
-    from then on is 0, so that sizes and counts computed of these come out as 0 too. Cursors that are *strict*
-    raise :class:`CorruptIndexError` instead, which says what was expected where in the buffer.
+    A string that ends too early, or fails a check, is no longer *sound*: every later read of it gives 0, so
+    that sizes and counts computed from it are 0 too. *Strict* cursors raise :class:`CorruptIndexError`
+    instead, with the expectation and the offset in the buffer.
 
     Attributes:
         data: the buffer, uint8.
         at: int64, shape (n,): offset of the next byte of each string in ``data``.
-        ends: int64, shape (n,): where each string ends.
+        ends: int64, shape (n,): end of each string.
         sound: bool, shape (n,).
-        field: int64, shape (n,): where what was read last starts.
+        field: int64, shape (n,): start of the field that was read last.
     """
 
     __slots__ = ("at", "data", "ends", "field", "sound", "strict")
@@ -156,10 +149,7 @@ class Cursors:
         stated: NDArray[np.int64],
         what: str,
     ) -> Self:
-        """Cursors of strings in these, which are sound where they are ``inside`` of them.
-
-        ``stated``: where the buffer says where each is.
-        """
+        """Cursors of nested strings, sound if ``inside``; ``stated``: fields with their positions."""
         cursors = type(self)(
             self.data, np.where(inside, at, 0), ends, np.ones(len(at), np.bool_), strict=self.strict
         )
@@ -168,43 +158,44 @@ class Cursors:
         return cursors
 
     def take(self, chosen: NDArray[np.int64]) -> Self:
-        """Cursors of their own at the same places, of the ``chosen`` strings."""
+        """Independent cursors of the ``chosen`` strings, at the positions of these."""
         return type(self)(
             self.data, self.at[chosen], self.ends[chosen], self.sound[chosen], strict=self.strict
         )
 
     @property
     def remaining(self) -> NDArray[np.int64]:
-        """Bytes between the place and the end, of each string; 0 where it is not sound."""
+        """Bytes between position and end of each string; 0 if it is not sound."""
         return np.where(self.sound, self.ends - self.at, 0)
 
     def put(self, chosen: NDArray[np.int64], moved: Cursors) -> None:
-        """Takes over what became of the ``chosen`` strings, in :meth:`take`'s order."""
+        """Writes back positions and soundness of the ``chosen`` strings, in :meth:`take`'s order."""
+        # Copies, since other cursors may share these arrays.
         self.at, self.sound = self.at.copy(), self.sound.copy()
         self.at[chosen], self.sound[chosen] = moved.at, moved.sound
 
     def i8(self, what: str) -> NDArray[np.int64]:
-        """A signed byte of each string."""
+        """Reads a signed byte of each string."""
         return self._next(">i1", what)
 
     def i32(self, what: str) -> NDArray[np.int64]:
-        """A signed 32-bit integer of each string."""
+        """Reads a signed 32-bit integer of each string."""
         return self._next(">i4", what)
 
     def i64(self, what: str) -> NDArray[np.int64]:
-        """A signed 64-bit integer of each string."""
+        """Reads a signed 64-bit integer of each string."""
         return self._next(">i8", what)
 
     def u16_le(self, what: str) -> NDArray[np.int64]:
-        """An unsigned little-endian 16-bit integer of each string."""
+        """Reads an unsigned little-endian 16-bit integer of each string."""
         return self._next("<u2", what)
 
     def u32_le(self, what: str) -> NDArray[np.int64]:
-        """An unsigned little-endian 32-bit integer of each string."""
+        """Reads an unsigned little-endian 32-bit integer of each string."""
         return self._next("<u4", what)
 
     def count(self, what: str, each_bytes: int = 0) -> NDArray[np.int64]:
-        """A 32-bit integer that counts things of at least ``each_bytes`` bytes that are still to come."""
+        """Reads a 32-bit count of things that take at least ``each_bytes`` of the string each."""
         numbers = self.i32(what)
         self.expect(
             (numbers >= 0) & (numbers * each_bytes <= self.remaining),
@@ -214,16 +205,16 @@ class Cursors:
         return np.where(self.sound, numbers, 0)
 
     def version(self, what: str, *supported: int) -> NDArray[np.int64]:
-        """A version byte that is one of ``supported``."""
+        """Reads a version byte, which must be one of ``supported``."""
         versions = self.i8(f"version of the {what}")
-        known = np.zeros(len(versions), np.bool_)
+        is_supported = np.zeros(len(versions), np.bool_)
         for version in supported:
-            known |= versions == version
-        self.expect(known, f"version {' or '.join(map(str, supported))} of the {what}", versions)
+            is_supported |= versions == version
+        self.expect(is_supported, f"version {' or '.join(map(str, supported))} of the {what}", versions)
         return versions
 
     def flag(self, what: str) -> NDArray[np.int64]:
-        """A byte that is 0 or 1."""
+        """Reads a byte that is 0 or 1."""
         flags = self.i8(what)
         self.expect((flags == 0) | (flags == 1), f"0 or 1 as {what}", flags)
         return flags
@@ -236,14 +227,14 @@ class Cursors:
         self.at = np.where(self.sound, self.at + sizes, self.at)
 
     def expect(self, holds: NDArray[np.bool_], what: str, values: NDArray[np.int64] | None = None) -> None:
-        """Strings for which ``holds`` is false are not sound."""
+        """Marks strings for which ``holds`` is false as not sound."""
         if self.strict and (wrong := np.flatnonzero(self.sound & ~holds)).size:
             shown = "" if values is None else f", found {np.broadcast_to(values, self.at.shape)[wrong[0]]}"
             raise CorruptIndexError(f"expected {what}{shown}", offset=int(self.field[wrong[0]]))
         self.sound = self.sound & holds
 
     def fail(self, string: int, error: CorruptIndexError) -> None:
-        """One of the strings is not sound."""
+        """Marks one string as not sound."""
         if self.strict:
             raise error
         self.sound[string] = False
@@ -254,23 +245,22 @@ class Cursors:
         remaining = self.remaining
         self.expect(remaining >= width, f"the {what} ({width} bytes)", remaining)
         numbers = integers(self.data, np.where(self.sound, self.at, 0), form)
+        # Cursors that are not sound have read at offset 0.
         numbers[~self.sound] = 0
         self.at = np.where(self.sound, self.at + width, self.at)
         return numbers
 
 
 def integers(data: NDArray[np.uint8], at: NDArray[np.int64], form: str) -> NDArray[np.int64]:
-    """Integers that numpy calls ``form`` at offsets that lie within the buffer, shape as ``at``.
-
-    A buffer too short for a single one reads as zeros.
-    """
+    """Reads integers of the NumPy type ``form`` at offsets within the buffer; shape as ``at``."""
+    # Cursors that are not sound read at 0, also from a buffer that is too short for an integer.
     if len(data) < np.dtype(form).itemsize:
         return np.zeros_like(at)
     return _windows(data, form)[at].astype(np.int64)
 
 
 def words(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """The eight bytes at offsets that lie within the buffer, as big-endian integers; needs eight bytes."""
+    """Reads eight bytes at each offset as a big-endian integer; the buffer holds at least eight."""
     return _windows(data, ">u8")[at].astype(np.uint64)
 
 
@@ -282,10 +272,7 @@ def _windows(data: NDArray[np.uint8], form: str) -> NDArray[np.generic]:
 def runs_of(
     starts: NDArray[np.int64], counts: NDArray[np.int64], stride: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places of things that stand ``stride`` bytes apart, ``counts[i]`` of them from ``starts[i]`` on.
-
-    Returns the ``i`` of each thing, and its place.
-    """
+    """Owner and offset of things ``stride`` bytes apart, ``counts[i]`` of them from ``starts[i]`` on."""
     owners = np.repeat(np.arange(len(starts)), counts)
     before = np.cumsum(counts) - counts
     places = (starts - before * stride)[owners]
@@ -301,14 +288,7 @@ _RUN_BYTES = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BitmapHeads:
-    """What n bitmaps say before their first container.
-
-    Attributes:
-        with_runs: bool, shape (n,): whether containers may be stored as runs.
-        containers: int64, shape (n,): number of containers; 0 where there is no bitmap.
-        flags_at: int64, shape (n,): where the run flags start, if there are any.
-        keys_at: int64, shape (n,): where the keys and cardinalities start.
-    """
+    """Heads of n roaring bitmaps; offsets are int64, shape (n,), and mean nothing without a container."""
 
     with_runs: NDArray[np.bool_]
     containers: NDArray[np.int64]
@@ -317,7 +297,7 @@ class BitmapHeads:
 
     @classmethod
     def read(cls, cursors: Cursors) -> Self:
-        """Reads the heads of bitmaps; the cursors end up at the first container, or are not sound."""
+        """Reads the heads; sound cursors end at the first container."""
         cookies = cursors.u32_le("cookie of a roaring bitmap")
         with_runs = cookies & 0xFFFF == COOKIE_WITH_RUNS
         cursors.expect(
@@ -340,32 +320,34 @@ class BitmapHeads:
     def cardinalities(
         self, data: NDArray[np.uint8], chosen: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The bitmap that each container of the ``chosen`` bitmaps belongs to, and the values in it."""
+        """For each container of the ``chosen`` bitmaps, its bitmap and its number of values."""
         counts = np.where(chosen, self.containers, 0)
         owners, places = runs_of(self.keys_at + _KEY_BYTES, counts, _KEY_AND_CARDINALITY_BYTES)
         return owners, integers(data, places, "<u2") + 1
 
 
 def skip_bitmaps(cursors: Cursors) -> None:
-    """Moves the cursors behind the bitmap that comes next; those that are at none are no longer sound."""
+    """Moves the cursors behind the next bitmap; cursors that are at none are no longer sound."""
     starts = cursors.at
     heads = BitmapHeads.read(cursors)
     owners, values = heads.cardinalities(cursors.data, ~heads.with_runs)
     cursors.skip(np.bincount(owners, _plain_bytes(values), len(starts)).astype(np.int64), "containers")
     bitmaps, container = np.flatnonzero(cursors.sound & heads.with_runs), 0
+    # A container of runs has no length in the head, so bitmaps that have some are walked container by
+    # container.
     while len(bitmaps) > NO_LONGER_WORTH_A_STEP:
         walking = cursors.take(bitmaps)
         walking.skip(_container_bytes(walking, heads, bitmaps, container), "a container")
         cursors.put(bitmaps, walking)
         container += 1
         bitmaps = bitmaps[walking.sound & (heads.containers[bitmaps] > container)]
-    view, left = cursors.data.data, cursors.take(bitmaps)
+    view, rest = cursors.data.data, cursors.take(bitmaps)
     for at, bitmap in enumerate(bitmaps.tolist()):
         try:
-            left.at[at] = starts[bitmap] + bitmap_size(view[: cursors.ends[bitmap]], int(starts[bitmap]))
+            rest.at[at] = starts[bitmap] + bitmap_size(view[: cursors.ends[bitmap]], int(starts[bitmap]))
         except CorruptIndexError as error:
-            left.fail(at, error)
-    cursors.put(bitmaps, left)
+            rest.fail(at, error)
+    cursors.put(bitmaps, rest)
 
 
 def _container_bytes(

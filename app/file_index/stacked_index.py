@@ -1,8 +1,8 @@
 """The file indexes of many files that were written with one schema.
 
-The heads of a table's files are nearly always the same bytes but for the places of the payloads. So the head
-of one file is parsed, and all others are compared with it, eight bytes at a time, under a mask that lets the
-places differ; what is left is tried with the next head.
+The heads of a table's files are nearly always equal except for the places of the payloads. So one head is
+parsed, and all others are compared with it, eight bytes at a time, under a mask that ignores the places. The
+files that differ are compared with the next head.
 """
 
 from __future__ import annotations
@@ -37,13 +37,7 @@ _WORD: Final = 8
 
 @dataclass(frozen=True, eq=False)
 class Extents:
-    """Where the indexes of one kind on one column lie in m containers.
-
-    Attributes:
-        present: bool, shape (m,): whether the file has such an index.
-        starts: int64, shape (m,): its offset in the container; 0 where there is none.
-        lengths: int64, shape (m,): its bytes; 0 where there is none.
-    """
+    """Places of one kind's indexes on one column in m containers, shape (m,); 0 without an index."""
 
     present: NDArray[np.bool_]
     starts: NDArray[np.int64]
@@ -51,12 +45,12 @@ class Extents:
 
     @cached_property
     def empty(self) -> NDArray[np.bool_]:
-        """Which files have an empty entry, shape (m,)."""
+        """Files that have an empty entry, shape (m,)."""
         empty: NDArray[np.bool_] = (self.starts == EMPTY_START) & (self.lengths == 0)
         return empty & self.present
 
     def within(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which files have a payload, and one that lies inside of a container of ``sizes`` bytes."""
+        """Files whose payload lies inside of a container of ``sizes`` bytes, shape (m,)."""
         inside: NDArray[np.bool_] = (self.starts >= FIXED_HEAD_BYTES) & (self.starts + self.lengths <= sizes)
         return self.present & inside & (self.lengths >= 0)
 
@@ -66,12 +60,11 @@ class Heads:
     """Container heads of m files.
 
     Attributes:
-        buffers: whole containers, or prefixes that hold at least the head; null where a file has none.
+        buffers: whole containers, or prefixes that hold at least the head; null for a file without one.
         sizes: int64, shape (m,): bytes of the whole containers.
         layouts: the distinct layouts of the heads.
-        layout_of: int32, shape (m,): position in ``layouts``; -1 where a file has no container, or
-            a broken one.
-        broken: what is wrong with heads that cannot be read, by position of the file.
+        layout_of: int32, shape (m,): position in ``layouts``; -1 for a file without a sound container.
+        broken: errors of heads that cannot be read, by position of the file.
     """
 
     buffers: BytesColumn
@@ -82,30 +75,28 @@ class Heads:
 
     @classmethod
     def read(cls, buffers: BytesColumn, sizes: NDArray[np.int64] | None = None) -> Self:
-        """Reads the heads.
-
-        ``buffers``: whole containers, or prefixes that hold at least the head. ``sizes``: bytes of the whole
-        containers, if these are prefixes.
-        """
+        """Reads the heads of whole containers, or of prefixes with the ``sizes`` of the containers."""
         layouts: dict[HeadLayout, int] = {}
         layout_of = np.full(len(buffers), -1, np.int32)
         broken: dict[int, CorruptIndexError] = {}
         pending = np.flatnonzero(~buffers.is_null)
         lengths = _head_lengths(buffers)
+        # Tables have few layouts. The bound keeps hostile heads, each of a layout of its own, from costing a
+        # pass over all files each.
         for _ in range(_MAX_TEMPLATES):
             if not len(pending):
                 break
             first = int(pending[0])
-            alike = pending == first
+            same = pending == first
             try:
                 layout = _layout(buffers, first)
             except CorruptIndexError as error:
                 broken[first] = error
             else:
                 if len(pending) > 1:
-                    alike |= _alike(buffers, lengths, pending, first, layout)
-                layout_of[pending[alike]] = layouts.setdefault(layout, len(layouts))
-            pending = pending[~alike]
+                    same |= _has_layout(buffers, lengths, pending, first, layout)
+                layout_of[pending[same]] = layouts.setdefault(layout, len(layouts))
+            pending = pending[~same]
         for file in pending.tolist():
             try:
                 layout_of[file] = layouts.setdefault(_layout(buffers, file), len(layouts))
@@ -128,20 +119,20 @@ class Heads:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Every column that a file has an index for."""
+        """Every column that some file has an index for."""
         return tuple(self._places)
 
     def kinds(self, column: str) -> tuple[str, ...]:
-        """Every kind of index that a file has on a column, also kinds that nobody here knows."""
+        """Every kind of index that some file has on a column, including unknown kinds."""
         return tuple(self._places.get(column, ()))
 
     @property
     def listed(self) -> list[tuple[str, str]]:
-        """Every column and kind of index that a file has, also kinds that nobody here knows."""
+        """Every pair of column and kind that some file has, including unknown kinds."""
         return [(column, kind) for column, kinds in self._places.items() for kind in kinds]
 
     def extents(self, column: str, kind: str) -> Extents:
-        """Where the indexes of one kind on one column lie."""
+        """Reads the places of the indexes of one kind on one column."""
         at_of_layout = np.full(len(self.layouts) + 1, -1)
         for layout, place in self._places.get(column, {}).get(kind, ()):
             at_of_layout[layout] = place
@@ -153,7 +144,7 @@ class Heads:
         return Extents(cursors.sound, starts, lengths)
 
     def entries(self, file: int) -> dict[str, tuple[Entry, ...]]:
-        """The indexes of one file; none where it has no container, or a broken one."""
+        """The indexes of one file; none if it has no container, or a broken one."""
         layout, view = int(self.layout_of[file]), self.buffers.view(file)
         return {} if layout < 0 or view is None else self.layouts[layout].entries(view)
 
@@ -173,17 +164,17 @@ def _layout(buffers: BytesColumn, file: int) -> HeadLayout:
 
 
 def _head_lengths(buffers: BytesColumn) -> NDArray[np.int64]:
-    """What each container says of the length of its head, shape (m,); 0 where it cannot be that."""
+    """Reads the head length of each container, shape (m,); 0 if it is missing or impossible."""
     cursors = Cursors.of(buffers)
     cursors.skip(_HEAD_LENGTH_AT, "head")
     lengths = cursors.i32("head length")
     return np.where(cursors.sound & (lengths >= FIXED_HEAD_BYTES) & (lengths <= buffers.lengths), lengths, 0)
 
 
-def _alike(
+def _has_layout(
     buffers: BytesColumn, lengths: NDArray[np.int64], files: NDArray[np.int64], model: int, layout: HeadLayout
 ) -> NDArray[np.bool_]:
-    """Which of ``files`` have the head of ``model`` but for the places of payloads, shape (len(files),)."""
+    """Files of ``files`` whose head differs from that of ``model`` in places of payloads only."""
     compared = np.full(layout.length, 0xFF, np.uint8)
     for _, kinds in layout.columns:
         for _, at in kinds:
@@ -191,29 +182,23 @@ def _alike(
     # The last word overlaps the one before it, so that nothing behind the head is compared.
     offsets = np.append(np.arange(0, layout.length - _WORD, _WORD), layout.length - _WORD)
     masks, expected = words(compared, offsets), words(buffers.data, buffers.starts[model] + offsets)
-    left = np.flatnonzero(lengths[files] == layout.length)
+    candidates = np.flatnonzero(lengths[files] == layout.length)
     for offset, mask, word in zip(offsets, masks, expected, strict=True):
         if mask:
-            heads = words(buffers.data, buffers.starts[files[left]] + offset)
-            left = left[(heads ^ word) & mask == 0]
-    alike = np.zeros(len(files), bool)
-    alike[left] = True
-    return alike
+            heads = words(buffers.data, buffers.starts[files[candidates]] + offset)
+            candidates = candidates[(heads ^ word) & mask == 0]
+    same = np.zeros(len(files), bool)
+    same[candidates] = True
+    return same
 
 
 _BYTES_OF_FILE: Final = 100
-"""About what the arrays of one stack hold for each file, apart from keys."""
+"""Approximate bytes that the arrays of one stack hold for each file, apart from keys."""
 
 
 @dataclass(frozen=True, eq=False)
 class OpenedStack:
-    """The indexes of one kind on one column.
-
-    Attributes:
-        stack: what answers; None if no file can have such an index on a column of this type.
-        sound: bool, shape (m,): which files have an index that can be asked.
-        broken: bool, shape (m,): which have one that is broken.
-    """
+    """One kind's indexes on a column; None as ``stack`` if no file can have one; masks have shape (m,)."""
 
     stack: FileStack[Any] | None
     sound: NDArray[np.bool_]
@@ -221,27 +206,23 @@ class OpenedStack:
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether every file has an index that can be asked."""
+        """True if every file has an index that can be asked."""
         return bool(self.sound.all())
 
 
 @dataclass(frozen=True, eq=False)
 class StackedIndex:
-    """The indexes of m files, opened by column and kind when they are first asked for.
-
-    Threads may share one: what they open at the same time is equal, and one of the copies stays.
-
-    ``fetched``: payloads by column and kind, each a column of m; None if the heads stand in whole containers.
-    """
+    """The indexes of m files, opened by column and kind on first use."""
 
     heads: Heads
+    # Payloads by column and kind, each a column of m; None if the heads stand in whole containers.
     fetched: Mapping[tuple[str, str], BytesColumn] | None = None
     _extents: dict[tuple[str, str], Extents] = field(default_factory=dict, repr=False)
     _opened: dict[tuple[str, IndexKind, DataType], OpenedStack] = field(default_factory=dict, repr=False)
 
     @classmethod
     def read(cls, containers: BytesColumn) -> Self:
-        """The indexes in whole containers; null where a file has none."""
+        """Reads the indexes in whole containers; null for a file without one."""
         return cls(Heads.read(containers))
 
     def __len__(self) -> int:
@@ -249,39 +230,40 @@ class StackedIndex:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory this takes at most once everything is open, shared buffers included."""
+        """Upper estimate of the memory once everything is open, shared buffers included."""
         columns = [self.heads.buffers, *({} if self.fetched is None else self.fetched).values()]
         shared = {id(column.data): own_bytes(column.data) for column in columns}
         return self.own_nbytes + sum(shared.values())
 
     @cached_property
     def own_nbytes(self) -> int:
-        """As :attr:`nbytes`, without the buffers of the containers and payloads."""
+        """Upper estimate of the memory without the buffers of containers and payloads."""
         size = 0
         for column in self.heads.columns:
             for kind in self.heads.kinds(column):
-                lengths = self.extents(column, kind).lengths[self._at_hand(column, kind)]
+                lengths = self.extents(column, kind).lengths[self._has_payload(column, kind)]
                 of_payload = KINDS[kind].directory_bytes if kind in KINDS else 0
                 size += _BYTES_OF_FILE * len(self) + of_payload * int(lengths.sum())
         return size + self.heads.nbytes
 
     def extents(self, column: str, kind: str) -> Extents:
-        """Where the indexes of one kind on one column lie."""
+        """Places of the indexes of one kind on one column."""
         extents = self._extents.get((column, kind))
         if extents is None:
             extents = self._extents[column, kind] = self.heads.extents(column, kind)
         return extents
 
     def open(self, column: str, kind: IndexKind, data_type: DataType) -> OpenedStack:
-        """The indexes of one kind on a column of some type; which of them are broken it tells itself."""
+        """Opens the indexes of one kind on a column; the result marks the broken ones."""
         key = (column, kind, data_type)
         opened = self._opened.get(key)
         if opened is None:
+            # Threads need no lock: two that open at once make equal stacks, and one of them stays.
             opened = self._opened[key] = self._open(column, kind, data_type)
         return opened
 
     def error(self, column: str, kind: IndexKind, data_type: DataType, file: int) -> CorruptIndexError:
-        """What is wrong with an index that is broken, which is read again for it."""
+        """Reads a broken index once more and returns its error."""
         try:
             open_payload(kind, self.payload(self.entry(column, kind, file), file), data_type)
         except CorruptIndexError as error:
@@ -289,14 +271,11 @@ class StackedIndex:
         raise AssertionError(f"the {kind} index of {column} was broken")
 
     def entry(self, column: str, kind: str, file: int) -> Entry:
-        """The index of one kind on a column, of a file that has it."""
+        """The entry of one kind on a column, of a file that has it."""
         return next(entry for entry in self.heads.entries(file)[column] if entry.kind == kind)
 
     def payload(self, entry: Entry, file: int) -> memoryview:
-        """The bytes of an index of one file, which must not be empty.
-
-        Raises CorruptIndexError: they lie outside of the file.
-        """
+        """The bytes of a non-empty index. Raises CorruptIndexError: they lie outside of the file."""
         size = int(self.heads.sizes[file])
         payload = None
         if entry.lies_within(size):
@@ -308,10 +287,7 @@ class StackedIndex:
         return payload
 
     def file_index(self, file: int) -> FileIndex:
-        """The indexes of one file.
-
-        Raises CorruptIndexError: the head of the container is broken.
-        """
+        """The indexes of one file. Raises CorruptIndexError: the head of the container is broken."""
         if file in self.heads.broken:
             raise self.heads.broken[file]
         return FileIndex(self, file)
@@ -319,25 +295,26 @@ class StackedIndex:
     def _open(self, column: str, kind: IndexKind, data_type: DataType) -> OpenedStack:
         extents, payloads = self.extents(column, kind), self._payloads(column, kind)
         outside = extents.present & ~extents.empty & ~extents.within(self.heads.sizes)
-        at_hand = ~payloads.is_null
+        has_payload = ~payloads.is_null
         space = key_space(data_type)
         if space is None or not kind.takes(data_type):
-            return OpenedStack(None, np.zeros(len(self), bool), outside | at_hand)
+            return OpenedStack(None, np.zeros(len(self), bool), outside | has_payload)
         stack = kind.stack(payloads, space)
-        return OpenedStack(stack, at_hand & ~stack.broken, outside | stack.broken)
+        return OpenedStack(stack, has_payload & ~stack.broken, outside | stack.broken)
 
     def _payloads(self, column: str, kind: str) -> BytesColumn:
-        at_hand = self._at_hand(column, kind)
+        has_payload = self._has_payload(column, kind)
         if self.fetched is None:
             extents, buffers = self.extents(column, kind), self.heads.buffers
             data, starts, lengths = buffers.data, buffers.starts + extents.starts, extents.lengths
         else:
             fetched = self.fetched.get((column, kind)) or BytesColumn.of([None] * len(self))
             data, starts, lengths = fetched.data, fetched.starts, fetched.lengths
-        return BytesColumn(data, np.where(at_hand, starts, 0), np.where(at_hand, lengths, NULL_LENGTH))
+        return BytesColumn(
+            data, np.where(has_payload, starts, 0), np.where(has_payload, lengths, NULL_LENGTH)
+        )
 
-    def _at_hand(self, column: str, kind: str) -> NDArray[np.bool_]:
-        """Which files have a payload that is at hand, shape (m,)."""
+    def _has_payload(self, column: str, kind: str) -> NDArray[np.bool_]:
         within = self.extents(column, kind).within(self.heads.sizes)
         if self.fetched is None:
             return within
@@ -354,10 +331,7 @@ class FileIndex:
 
     @classmethod
     def read(cls, content: Buffer) -> Self:
-        """The indexes in a whole container.
-
-        Raises CorruptIndexError: the bytes are no container of version 1, or end within the head.
-        """
+        """Reads a whole container. Raises CorruptIndexError: it is none of version 1, or its head is cut."""
         return cls(StackedIndex.read(BytesColumn.of([content])).file_index(0).stacked, 0)
 
     @property
@@ -371,14 +345,11 @@ class FileIndex:
         return self.stacked.heads.entries(self.file)
 
     def payload(self, entry: Entry) -> memoryview:
-        """As :meth:`StackedIndex.payload`."""
+        """The bytes of a non-empty index. Raises CorruptIndexError: they lie outside of the file."""
         return self.stacked.payload(entry, self.file)
 
     def open(self, entry: Entry, kind: IndexKind, data_type: DataType) -> Any:
-        """What an index that is not empty says, as :meth:`app.file_index.kind.FileStack.of_file`.
-
-        Raises CorruptIndexError: it is broken, or cannot belong to a column of this type.
-        """
+        """Opens a non-empty index. Raises CorruptIndexError: it is broken, or does not fit the type."""
         opened = self.stacked.open(entry.column, kind, data_type)
         if opened.stack is None or not opened.sound[self.file]:
             raise self.stacked.error(entry.column, kind, data_type, self.file)

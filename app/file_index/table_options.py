@@ -1,4 +1,4 @@
-"""Which indexes the files of a table get, as its options say; see :mod:`app.options.file_indexes`."""
+"""File indexes that the options of a table declare; see :mod:`app.options.file_indexes`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from app.types import STRING_ROOTS, DataType, TypeRoot
 class IndexDefinition:
     """An index to write.
 
-    ``column``: a column's name, or ``column[key]``; what the container calls it. ``data_type``: of the
-    indexed values: the column's, or that of the map's values.
+    ``column``: name in the container, a column's or ``column[key]``. ``data_type``: type of the indexed
+    values, which for ``column[key]`` is that of the map's values.
     """
 
     column: str
@@ -28,11 +28,7 @@ class IndexDefinition:
 
     @classmethod
     def of(cls, declared: DeclaredIndex, types: Mapping[str, DataType]) -> IndexDefinition:
-        """The index that a table's options declare.
-
-        ``declared``: of a kind that can be written. Raises RequestError: the kind does not take the column,
-        or an option is wrong.
-        """
+        """Checks an index that a table declares. Raises RequestError: column or option do not fit."""
         kind, column = KINDS[declared.kind], declared.column
         data_type = _taken_type(kind, column, types)
         try:
@@ -43,18 +39,14 @@ class IndexDefinition:
 
 @dataclass(frozen=True, slots=True)
 class FileIndexOptions:
-    """What a table's options say about file indexes, in the order in which they list them."""
+    """Options of a table that concern file indexes, in the order in which the table lists them."""
 
     indexes: tuple[IndexDefinition, ...]
     in_manifest_threshold_bytes: int = DEFAULT_THRESHOLD_BYTES
 
     @classmethod
     def parse(cls, options: Mapping[str, str], types: Mapping[str, DataType]) -> FileIndexOptions:
-        """Reads the options of a table.
-
-        ``options``: all options by name; those that are not about file indexes are passed over. Raises
-        RequestError: an option is wrong, or would have no effect; the message names it.
-        """
+        """Reads a table's options. Raises RequestError: one is wrong or without effect, and is named."""
         declared = given_indexes(options, {kind: KINDS[kind].option_names for kind in KINDS})
         return cls(
             tuple(IndexDefinition.of(index, types) for index in declared), in_manifest_threshold(options)
@@ -62,11 +54,7 @@ class FileIndexOptions:
 
 
 def indexed_type(name: str, types: Mapping[str, DataType]) -> DataType:
-    """The type of a column's values, or of the values of ``column[key]``.
-
-    ``name``: as options and containers write it. Raises RequestError: there is no such column, or it is no
-    map with strings as keys.
-    """
+    """Type of the values of a column or of ``column[key]``. Raises RequestError: there are none."""
     column, key = split_map_key(name)
     data_type = types.get(column)
     if data_type is None:

@@ -1,11 +1,11 @@
 """The first rows of an order, by the range-bitmap of its first key.
 
-What is found is a superset of the answer's rows in this file: with a single key any choice among tied rows is
-right, with further keys every row that ties with the last place has to stay. The engine breaks ties of a
-single key in favour of the highest positions, and so does this; among null rows the lowest win.
+The result is a superset of the answer's rows in this file. With a single sort key any choice among tied rows
+is right; with further keys every row that ties with the last place has to stay. The engine breaks ties of a
+single key in favour of the highest positions, and so does this module; among null rows the lowest win.
 
-Narrowing is right only where the rows at hold are all in the answer to the filter: were some of them
-filtered out later, they would have taken the places of others.
+Narrowing is right only if every row of the selection satisfies the filter: a row that is filtered out later
+would have taken the place of a row of the answer.
 """
 
 from __future__ import annotations
@@ -36,10 +36,9 @@ def top_n(
 
     Args:
         field: the first sort key.
-        strict: whether ``field`` is the only sort key.
-        selection: answer to the filter; without a filter, all rows as exact ones. Unless it is exact, or
-            where the field has no range-bitmap or is CHAR, it is returned as it is: values of CHAR that are
-            padded differently are alike for Spark, and the index holds them apart.
+        strict: ``field`` is the only sort key.
+        selection: answer to the filter; without a filter, all rows as exact ones. It is returned unchanged if
+            it is not exact, or if the field has no range-bitmap or is CHAR.
 
     Raises:
         CorruptIndexError: the range-bitmap is broken; the selection has to be kept.
@@ -49,6 +48,7 @@ def top_n(
     if limit <= 0:
         return SKIP
     entry = _range_entry(index, field)
+    # Spark ignores the padding of CHAR values, and the index does not.
     if entry is None or field.type.root is TypeRoot.CHAR:
         return selection
     with blame(entry):
@@ -57,26 +57,23 @@ def top_n(
             raise CorruptIndexError(
                 f"expected more than {selection.positions.max()} rows, found {ranges.row_count}"
             )
-        valued = selection.positions & ranges.value_rows()
-        nulls = selection.positions - valued
+        with_value = selection.positions & ranges.value_rows()
+        nulls = selection.positions - with_value
         if nulls_first:
             places = limit - len(nulls)
             first = _first_nulls(nulls, limit, strict=strict)
             if places > 0:
-                first |= _first_values(ranges, valued, places, descending=descending, strict=strict)
+                first |= _first_values(ranges, with_value, places, descending=descending, strict=strict)
         else:
-            places = limit - len(valued)
-            first = _first_values(ranges, valued, limit, descending=descending, strict=strict)
+            places = limit - len(with_value)
+            first = _first_values(ranges, with_value, limit, descending=descending, strict=strict)
             if places > 0:
                 first |= _first_nulls(nulls, places, strict=strict)
     return rows(first, exact=True)
 
 
 def indexed_rows(index: FileIndex, field: DataField) -> int | None:
-    """How many rows the file has, by the column's range-bitmap; None if it has none.
-
-    Raises CorruptIndexError: the range-bitmap is broken.
-    """
+    """Rows of the file by the column's range-bitmap; None without one. Raises CorruptIndexError."""
     entry = _range_entry(index, field)
     if entry is None:
         return None
@@ -91,7 +88,7 @@ def _range_entry(index: FileIndex, field: DataField) -> Entry | None:
 
 def _open(index: FileIndex, entry: Entry, field: DataField) -> RangeBitmap:
     ranges = index.open(entry, RANGE_BITMAP, field.type)
-    assert isinstance(ranges, RangeBitmap)  # noqa: S101 - what opening this kind gives
+    assert isinstance(ranges, RangeBitmap)  # noqa: S101 - the type that this kind opens
     return ranges
 
 

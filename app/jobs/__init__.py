@@ -1,11 +1,10 @@
-"""The pipeline's Spark jobs: they make what the service serves.
+"""The pipeline's Spark jobs, which build what the service serves.
 
 Each is a function of a Spark session and a :class:`JobTable`. The driver reads metadata and commits; tasks
 read data files with this package, which Spark's workers must therefore be able to import.
 
-Besides what each says, jobs raise JobError (a task failed, or Spark gave up), CommitConflictError (other
-commits came in between again and again) and PaimonIndexError (the table cannot be read). The table then is as
-it was.
+Every job may also raise JobError (a task failed, or Spark gave up), CommitConflictError (other commits kept
+coming in between) and PaimonIndexError (the table cannot be read). The table then is unchanged.
 """
 
 from app.jobs.audit import AuditReport, audit

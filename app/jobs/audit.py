@@ -1,7 +1,7 @@
-"""``audit``: proves that no file index of a table hides a row, and measures what the indexes are worth.
+"""``audit``: proves that no file index of a table hides a row, and measures the worth of the indexes.
 
-Tasks read the indexed columns of a data file, its index, and look values up in it as ``paimon-index verify``
-does. Nothing is written.
+Tasks read the indexed columns of a data file and its index, and look values up in it as ``paimon-index
+verify`` does. Nothing is written.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class AuditedColumn:
-    """What was found out about the indexes of one kind on one column, over all files.
+    """Findings about the indexes of one kind on one column, summed over all files.
 
     Attributes:
         column: its name in the files, or ``column[key]``.
         distinct: sum of the distinct values of each file.
         lost: files whose index hides a row.
-        false_positive_rates: of bloom filters, measured: one for each file where it could be.
-        expected_rates: of bloom filters, as their size lets expect.
+        false_positive_rates: of bloom filters, measured: one for each file that allows it.
+        expected_rates: of bloom filters, computed from their size.
     """
 
     column: str
@@ -45,7 +45,7 @@ class AuditedColumn:
     expected_rates: list[float] = field(default_factory=list)
 
     def add(self, entry: CheckedEntry) -> None:
-        """Counts the index of one file."""
+        """Adds the index of one file."""
         self.files += 1
         self.size_bytes += entry.size_bytes
         self.distinct += entry.distinct or 0
@@ -59,12 +59,7 @@ class AuditedColumn:
 
 @dataclass(frozen=True, slots=True)
 class AuditProblem:
-    """An index that must not be used.
-
-    Attributes:
-        column: whose index it is; None if no index of the file can be read.
-        lost: whether it hides a row.
-    """
+    """An index that must not be used; ``column`` is None if no index of the file can be read."""
 
     path: str
     column: str | None
@@ -75,7 +70,7 @@ class AuditProblem:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """What an audit found."""
+    """Result of an audit."""
 
     snapshot_id: int | None
     files: int
@@ -86,7 +81,7 @@ class AuditReport:
 
     @property
     def passed(self) -> bool:
-        """Whether every index is right."""
+        """True if no index is wrong."""
         return not self.problems
 
 
@@ -98,12 +93,7 @@ def audit(
     sample: int | None = None,
     advance: Advance = ignore_progress,
 ) -> AuditReport:
-    """Proves the file indexes of a table.
-
-    Args:
-        partitions: only in these, by partition column.
-        sample: most distinct values to look up in each index; None for all.
-    """
+    """Proves the file indexes of a table, in ``partitions`` or all, with up to ``sample`` values of each."""
     version = table.latest()
     entries = list(chosen_entries(table, version, partitions))
     files = {
@@ -112,6 +102,7 @@ def audit(
         if has_index(entry)
     }
     tasks = [AuditTask(table.place, file, sample) for file in files.values()]
+    # The longest tasks go first, so that none runs alone at the end.
     tasks.sort(key=lambda task: -task.file.row_count)
     columns: dict[tuple[str, str], AuditedColumn] = {}
     problems = []

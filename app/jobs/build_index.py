@@ -1,16 +1,15 @@
 """``build-index``: the file indexes of a table's data files, built in tasks and committed as one snapshot.
 
-A data file stays where it is: its entry is replaced by one that has the index, as the engine does when it
-rewrites file indexes (``COMPACT``). Where another commit has removed a file meanwhile, by compaction, its new
-index is dropped and the others are committed.
+A data file stays in place: an entry with the index replaces its entry, as the engine does when it rewrites
+file indexes (``COMPACT``). If another commit has removed a file meanwhile, by compaction, its new index is
+dropped and the others are committed.
 
-A file must not come back as what it was before: readers would take it for removed
-(:mod:`app.table.commits.changes`). So where an index was taken off and the same one is built again into the
-manifest, some random bytes follow it, which no reader looks at; and a file whose index is taken off a second
-time gets one without any column.
+A replaced entry must never return with its former identity: readers would take the file for removed
+(:mod:`app.table.commits.changes`). So random bytes, which no reader looks at, follow an embedded index that
+was taken off and built again. A file whose index is taken off a second time gets an index without columns.
 
-A file keeps every index that it has unless the caller names it to be taken off. Nothing is done for files
-that have the wanted indexes, so that a job that ran may be run again.
+A file keeps every index unless the caller names it to be taken off. Files that have the declared indexes are
+left alone, so that a finished job may run again.
 """
 
 from __future__ import annotations
@@ -47,20 +46,20 @@ if TYPE_CHECKING:
 _NO_COLUMNS: Final = write({})
 _NONCE_BYTES: Final = 8
 _TOKEN_BYTES: Final = 8
+# Attempts to commit, each without the files that other commits have removed.
 _COMMITS: Final = 10
-"""How often a commit is made anew without the files that others have removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexCounts:
-    """What became of one index of one column, in numbers of files.
+    """Outcome for one index of one column, in numbers of files.
 
     Attributes:
-        column: the name that it has now, or ``column[key]``.
+        column: its present name, or ``column[key]``.
         declared: the options of the table or of the job name it.
-        built: had none of this kind before, or one that was built again.
-        kept: had it, and have it.
-        taken_off: had it, and have it no more.
+        built: files that got it, anew or again.
+        kept: files that had and keep it.
+        taken_off: files that lost it.
     """
 
     kind: str
@@ -73,7 +72,7 @@ class IndexCounts:
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What a job did."""
+    """Result of a job about file indexes."""
 
     snapshot_id: int | None = None
     built: int = 0
@@ -101,14 +100,14 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
     anyway: bool = False,
     advance: Advance = ignore_progress,
 ) -> IndexReport:
-    """Builds the file indexes of a table, beside those that its files have.
+    """Builds the file indexes of a table, in addition to those that its files have.
 
     Args:
-        partitions: only in these, by partition column.
-        advised: the indexes that the values of the largest file suggest, beside the table's own.
+        partitions: restricts the job to these, by partition column.
+        advised: adds the indexes that the values of the largest file suggest.
         take_off: column and kind of each index that files lose.
-        missing_only: only for files that have no index at all.
-        rebuild: also for files that have the wanted indexes.
+        missing_only: skips files that have any index.
+        rebuild: includes files that have the declared indexes.
         anyway: commits even if an index is larger than the data files beside it.
 
     Raises:
@@ -120,9 +119,9 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
         options = _advised(table, version, entries)
     values = with_added(version.schema.options.values, options or {})
     types = {column.name: column.type for column in version.schema.fields}
-    wanted = FileIndexOptions.parse(values, types)
-    lost = _indexes_to_take_off(take_off, wanted, types)
-    if not wanted.indexes and not lost.indexes and THRESHOLD not in values:
+    declared = FileIndexOptions.parse(values, types)
+    removed = _indexes_to_take_off(take_off, declared, types)
+    if not declared.indexes and not removed.indexes and THRESHOLD not in values:
         raise RequestError(
             f"table {table.name} has no option file-index.<type>.columns: set one, or pass options"
         )
@@ -130,17 +129,18 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
     chosen = [entry for entry in entries if not (missing_only and has_index(entry))]
     tasks: dict[int, BuildTask] = {}
     for number, entry in enumerate(chosen):
-        in_file, lost_in_file = (
+        in_file, removed_in_file = (
             options_in_file(
                 each, version.schema, version.file_schema(entry.file.schema_id), entry.file.write_columns
             )
-            for each in (wanted, lost)
+            for each in (declared, removed)
         )
         if in_file.indexes or has_index(entry):
             file = indexed_file(version, number, entry)
             new_path = f"{file.path}-{run.token}-1{FILE_INDEX_SUFFIX}"
-            off = frozenset((index.column, str(index.kind)) for index in lost_in_file.indexes)
-            tasks[number] = BuildTask(table.place, file, in_file, off, new_path, rebuild)
+            take_off_in_file = frozenset((index.column, str(index.kind)) for index in removed_in_file.indexes)
+            tasks[number] = BuildTask(table.place, file, in_file, take_off_in_file, new_path, rebuild)
+    # The longest tasks go first, so that none runs alone at the end.
     ordered = sorted(tasks.values(), key=lambda task: -task.file.row_count)
     paths = {number: task.new_path for number, task in tasks.items()}
     files = FilesOfRun(run, partial(_files_in_same_directories, table.place, tuple(paths.values())))
@@ -151,22 +151,24 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
             (chosen[number], _with_index(chosen[number], result, paths[number]))
             for number, result in built.items()
         ]
+        # An attempt that Spark has repeated or given up may have left files that no result names.
         is_complete = run.settle()
         if not anyway:
-            _check_sizes(table.name, version, wanted, [(chosen[at], each) for at, each in built.items()])
+            _check_sizes(table.name, version, declared, [(chosen[at], each) for at, each in built.items()])
         written.is_committing = True
         snapshot_id, overtaken = commit_replacements(committer, new)
-    gone = {identity(entry) for entry in overtaken}
+    overtaken_ids = {identity(entry) for entry in overtaken}
     committed = []
     for number, result in built.items():
-        if identity(chosen[number]) not in gone:
+        if identity(chosen[number]) not in overtaken_ids:
             committed.append(result)
         elif result.embedded is None:
+            # Nothing refers to the index file of an entry that was not committed.
             table.writing.delete(paths[number])
     if not is_complete:
         named = {paths[result.number].rpartition("/")[2] for result in committed if result.embedded is None}
         remove(table.writing, replace(files, named=named))
-    looked_into = [*committed, *(result for result in results if not result.is_new)]
+    examined = [*committed, *(result for result in results if not result.is_new)]
     return IndexReport(
         snapshot_id,
         built=len(committed),
@@ -178,17 +180,17 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
         row_count=sum(result.row_count for result in committed),
         options={name: text for name, text in values.items() if _defines_index(name)},
         indexes=_count_indexes(
-            version, ((chosen[result.number], tasks[result.number], result) for result in looked_into)
+            version, ((chosen[result.number], tasks[result.number], result) for result in examined)
         ),
     )
 
 
 def _indexes_to_take_off(
-    take_off: Sequence[tuple[str, str]], wanted: FileIndexOptions, types: Mapping[str, DataType]
+    take_off: Sequence[tuple[str, str]], table_options: FileIndexOptions, types: Mapping[str, DataType]
 ) -> FileIndexOptions:
     named = [FileIndexOptions.parse({f"{PREFIX}{kind}.columns": column}, types) for column, kind in take_off]
     indexes = tuple(chain.from_iterable(each.indexes for each in named))
-    declared = {(index.column, index.kind) for index in wanted.indexes}
+    declared = {(index.column, index.kind) for index in table_options.indexes}
     for index in indexes:
         if (index.column, index.kind) in declared:
             raise RequestError(
@@ -199,28 +201,27 @@ def _indexes_to_take_off(
 
 
 def _check_sizes(
-    name: str, version: Version, wanted: FileIndexOptions, files: Sequence[tuple[ManifestEntry, BuiltFile]]
+    name: str, version: Version, declared: FileIndexOptions, files: Sequence[tuple[ManifestEntry, BuiltFile]]
 ) -> None:
-    """Compares each index that files did not have with these files, summed up over them."""
     index_bytes: Counter[tuple[str, str]] = Counter()
     data_bytes: Counter[tuple[str, str]] = Counter()
     for entry, file in files:
         for (column, kind), size in file.built.items():
             if (column, kind) not in file.before:
-                now = _name_now(version, entry.file.schema_id, column)
+                now = _present_name(version, entry.file.schema_id, column)
                 index_bytes[now, kind] += size
                 data_bytes[now, kind] += entry.file.file_size
     items = rounded_items(max((entry.file.row_count for entry, _ in files), default=1))
     large = []
-    for index in wanted.indexes:
-        size, beside = (each[index.column, str(index.kind)] for each in (index_bytes, data_bytes))
-        if size > beside:
+    for index in declared.indexes:
+        size, data_size = (each[index.column, str(index.kind)] for each in (index_bytes, data_bytes))
+        if size > data_size:
             is_roomy = isinstance(index.options, BloomFilterOptions) and index.options.items > items
             option = f"{PREFIX}{index.kind}.{index.column}.items"
             remedy = f"set the option {option}={items}" if is_roomy else "leave it out"
             large.append(
-                f"the {index.kind} of {index.column!r} takes {size:,} bytes beside {beside:,} bytes of data: "
-                f"{remedy}"
+                f"the {index.kind} of {index.column!r} takes {size:,} bytes beside {data_size:,} bytes of "
+                f"data: {remedy}"
             )
     if large:
         raise JobError(
@@ -250,7 +251,7 @@ def drop_index(table: JobTable, *, partitions: Sequence[Mapping[str, Json]] | No
 
 
 def indexed_file(version: Version, number: int, entry: ManifestEntry) -> IndexedFile:
-    """A data file as tasks need it."""
+    """Describes a data file for tasks."""
     path = version.table.paths(version.resolved).data_file(entry)
     side = next((name for name in entry.file.extra_files if name.endswith(FILE_INDEX_SUFFIX)), None)
     return IndexedFile(
@@ -266,12 +267,13 @@ def indexed_file(version: Version, number: int, entry: ManifestEntry) -> Indexed
 def chosen_entries(
     table: JobTable, version: Version, partitions: Sequence[Mapping[str, Json]] | None
 ) -> Iterator[ManifestEntry]:
-    """The data files that batch reads see, in some partitions or all."""
+    """Yields the data files that batch reads see, in some partitions or all."""
     named = [NamedPartition.read(version.schema, given, None) for given in partitions or ()]
     for partition in named:
         if partition.warnings:
             raise RequestError(f"table {table.name}: {partition.warnings[0]}")
     for entry in version.files().entries(version.files().all()):
+        # Batch reads do not see rows that wait for their bucket.
         if entry.bucket == POSTPONED_BUCKET:
             continue
         values = version.partitions.values(entry.partition)
@@ -299,9 +301,10 @@ def _defines_index(option: str) -> bool:
 
 
 def has_index(entry: ManifestEntry) -> bool:
-    """Whether a data file has a file index, wherever that is, with a column at least."""
+    """True if a data file has a file index, embedded or beside it, with at least one column."""
     file = entry.file
     if file.embedded_index is not None:
+        # An index without columns only gives its entry a new identity.
         return not file.embedded_index.startswith(_NO_COLUMNS)
     return any(name.endswith(FILE_INDEX_SUFFIX) for name in file.extra_files)
 
@@ -317,7 +320,6 @@ def _with_index(entry: ManifestEntry, built: BuiltFile, path: str) -> ManifestEn
 
 
 def _with_new_identity(entry: ManifestEntry) -> ManifestEntry:
-    """The same file with the same index, told from what it was before."""
     content = (entry.file.embedded_index or _NO_COLUMNS) + secrets.token_bytes(_NONCE_BYTES)
     return replace(entry, file=replace(entry.file, embedded_index=content))
 
@@ -325,26 +327,26 @@ def _with_new_identity(entry: ManifestEntry) -> ManifestEntry:
 def commit_replacements(
     committer: Committer, pairs: Sequence[tuple[ManifestEntry, ManifestEntry]]
 ) -> tuple[int | None, list[ManifestEntry]]:
-    """Replaces entries that are still there; gives the new snapshot, if there is one, and the others."""
-    left = [(old, new) for old, new in pairs if old != new]
+    """Replaces the entries that are still live; returns the new snapshot, if any, and the others."""
+    pending = [(old, new) for old, new in pairs if old != new]
     overtaken: list[ManifestEntry] = []
     for _ in range(_COMMITS):
-        if not left:
+        if not pending:
             return None, overtaken
         manifests = committer.table.metadata.manifests(committer.table.resolve())
-        gone = removed_identities(manifests, [old.file.file_name for old, _ in left])
-        files = [replace(old, kind=FileKind.DELETE) for old, _ in left]
-        files += [_with_new_identity(new) if identity(new) in gone else new for _, new in left]
+        removed = removed_identities(manifests, [old.file.file_name for old, _ in pending])
+        files = [replace(old, kind=FileKind.DELETE) for old, _ in pending]
+        files += [_with_new_identity(new) if identity(new) in removed else new for _, new in pending]
         try:
             return committer.commit(Changes(CommitKind.COMPACT, tuple(files))), overtaken
         except CommitConflictError:
             manifests = committer.table.metadata.manifests(committer.table.resolve())
-            live = live_entries(manifests, [old.file.file_name for old, _ in left])
-            lost = [old for old, _ in left if identity(old) not in live]
-            if not lost:
+            live = live_entries(manifests, [old.file.file_name for old, _ in pending])
+            conflicting = [old for old, _ in pending if identity(old) not in live]
+            if not conflicting:
                 raise
-            overtaken += lost
-            left = [pair for pair in left if identity(pair[0]) in live]
+            overtaken += conflicting
+            pending = [pair for pair in pending if identity(pair[0]) in live]
     raise CommitConflictError("other commits came in between again and again: run the job again")
 
 
@@ -355,17 +357,17 @@ def _count_indexes(
     for entry, task, file in files:
         for column, kind in file.before | file.built.keys():
             index = column, kind
-            became = "built" if index in file.built else "taken_off" if index in task.take_off else "kept"
-            now = _name_now(version, entry.file.schema_id, column)
-            counts[kind, now, index in task.wanted][became] += 1
+            outcome = "built" if index in file.built else "taken_off" if index in task.take_off else "kept"
+            now = _present_name(version, entry.file.schema_id, column)
+            counts[kind, now, index in task.declared][outcome] += 1
     return tuple(
-        IndexCounts(*index, became["built"], became["kept"], became["taken_off"])
-        for index, became in sorted(counts.items())
+        IndexCounts(*index, outcome["built"], outcome["kept"], outcome["taken_off"])
+        for index, outcome in sorted(counts.items())
     )
 
 
-def _name_now(version: Version, schema_id: int, name: str) -> str:
-    """The one that it had then, if the column is there no more."""
+def _present_name(version: Version, schema_id: int, name: str) -> str:
+    """Present name of a file's column, or its old name if the column was dropped."""
     column, key = split_map_key(name)
     old = version.file_schema(schema_id).by_name.get(column)
     new = None if old is None else version.schema.by_id.get(old.id)

@@ -1,11 +1,12 @@
 """``delete``: rows of an append table that meet a condition, deleted by deletion vectors.
 
-The planner finds the files that can have such rows. Tasks read these files in the columns of the table,
-Spark evaluates the condition on the rows as it would in a query of this session, and tasks put the positions
-of rows that meet it into one bitmap for each file. The driver merges the bitmaps into the vectors of their
-buckets and commits (``OVERWRITE``).
+The planner finds the files that can have such rows. Tasks read these files in the columns of the table, and
+Spark evaluates the condition as it would in a query of this session. Tasks then put the positions of matching
+rows into one bitmap for each file. The driver merges the bitmaps into the vectors of their buckets and
+commits (``OVERWRITE``).
 
-Where another commit changed one of these files or vectors meanwhile, all of it is done again on top of that.
+If another commit changed one of these files or vectors meanwhile, the whole job starts again from that
+commit.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DeleteReport:
-    """What a job did; of the rows that match, those are deleted that were not deleted before."""
+    """Result of a job; ``rows_deleted`` leaves out matching rows that were deleted before."""
 
     snapshot_id: int | None
     files_total: int
@@ -75,7 +76,7 @@ def delete(
 
 
 def check_deletable(name: str, version: Version) -> None:
-    """Checks that rows of a table can be deleted by vectors."""
+    """Raises UnsupportedFormatError unless vectors can delete rows of the table."""
     schema = version.schema
     if schema.primary_keys:
         raise UnsupportedFormatError(
@@ -104,7 +105,7 @@ class _Deletion:
     def find(
         cls, spark: SparkSession, table: JobTable, version: Version, where: str, advance: Advance
     ) -> _Deletion:
-        from paimon_index.spark.questions import (  # noqa: PLC0415 - comes with the extra jobs
+        from paimon_index.spark.questions import (  # noqa: PLC0415 - an extra
             condition_of,
             zone_of_session,
         )
@@ -115,13 +116,13 @@ class _Deletion:
             time_zone=zone_of_session(spark),
         )
         plan = table.service.plan(version, request)
-        left = {(file.file_name, file.path) for file in plan.files}
+        planned = {(file.file_name, file.path) for file in plan.files}
         paths = version.table.paths(version.resolved)
         entries = version.files().entries(version.files().all())
         files = {
             number: entry
             for number, entry in enumerate(entries)
-            if (entry.file.file_name, paths.data_file(entry)) in left
+            if (entry.file.file_name, paths.data_file(entry)) in planned
         }
         rows = matching_rows(spark, table, version, files, where, advance)
         return cls(version, len(files), rows, [])
@@ -195,6 +196,6 @@ class _Deletion:
 
 
 def _deleted_rows(file: VectorFile) -> int:
-    """How many rows the vectors of a file delete; old metadata does not tell."""
+    # Metadata of old releases has no counts.
     vectors = read_vectors(file.content, [(place.offset, place.length) for place in file.meta.ranges])
     return sum(vector.cardinality for vector in vectors)

@@ -1,4 +1,4 @@
-"""What the jobs about file indexes ask of tasks, one data file each."""
+"""Tasks of the jobs about file indexes, one data file each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IndexedFile:
-    """A data file, and the index that it has."""
+    """A data file and its index."""
 
     number: int
     path: str
@@ -33,7 +33,7 @@ class IndexedFile:
     side_path: str | None
 
     def content(self, warehouse: Warehouse) -> bytes | None:
-        """The bytes of the index; None if there is none."""
+        """Reads the bytes of the index; None if there is none."""
         if self.embedded is not None or self.side_path is None:
             return self.embedded
         return warehouse.read(self.side_path)
@@ -41,13 +41,13 @@ class IndexedFile:
 
 @dataclass(frozen=True, slots=True)
 class BuildTask:
-    """The indexes that a data file gets and loses; it keeps all others that it has.
+    """Changes of one data file's indexes; those that are not named stay.
 
     Attributes:
-        options: which indexes it gets, by the file's own names and types.
-        take_off: column and kind of each index that it loses, by the file's own names.
-        new_path: where the index goes if it does not go into the manifest; no other task or job writes there.
-        rebuild: whether those of ``options`` that it has are built again.
+        options: indexes to build, by the file's own names and types.
+        take_off: column and kind of each index to take off, by the file's own names.
+        new_path: place of the index unless it goes into the manifest; no other task or job writes there.
+        rebuild: builds indexes of ``options`` again that the file has.
     """
 
     place: Place
@@ -58,19 +58,17 @@ class BuildTask:
     rebuild: bool
 
     @property
-    def wanted(self) -> frozenset[tuple[str, str]]:
-        """Column and kind of each index that the file gets."""
+    def declared(self) -> frozenset[tuple[str, str]]:
+        """Column and kind of each index to build."""
         return frozenset((index.column, str(index.kind)) for index in self.options.indexes)
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltFile:
-    """Outcome for one file; an index is not new where the file had what is wanted, in its place.
+    """Outcome for one file; ``is_new`` is false if its index stays as and where it is.
 
-    Attributes:
-        before: column and kind of each index that the file had.
-        built: bytes of each index that was built, by column and kind.
-        size_bytes: of the container; 0 where no index is left.
+    ``before``: column and kind of each index that the file had. ``built``: bytes of each index that was
+    built, by column and kind. ``size_bytes``: bytes of the container; 0 if no index remains.
     """
 
     number: int
@@ -85,8 +83,8 @@ class BuiltFile:
 def build_file(task: BuildTask) -> BuiltFile:
     """Builds the index of one data file."""
     warehouse = task.place.open()
-    before = _indexes_there(task.file, warehouse)
-    replaced = task.take_off | (task.wanted if task.rebuild else frozenset())
+    before = _readable_indexes(task.file, warehouse)
+    replaced = task.take_off | (task.declared if task.rebuild else frozenset())
     kept = {index: payload for index, payload in before.items() if index not in replaced}
     new = tuple(index for index in task.options.indexes if (index.column, str(index.kind)) not in kept)
     file, has_all = task.file, not new and len(kept) == len(before)
@@ -115,25 +113,27 @@ def build_file(task: BuildTask) -> BuiltFile:
     )
 
 
-def _indexes_there(file: IndexedFile, warehouse: Warehouse) -> Payloads:
-    """Every index of a file that can be kept; one that lies outside of its container cannot."""
+def _readable_indexes(file: IndexedFile, warehouse: Warehouse) -> Payloads:
+    """Payloads of all indexes of a file that can be kept."""
     try:
         content = file.content(warehouse)
         if content is None:
             return {}
         index = FileIndex.read(content)
+    # An unreadable index is replaced as if the file had none.
     except (CorruptIndexError, FileMissingError):
         return {}
-    there: dict[tuple[str, str], bytes | None] = {}
+    readable: dict[tuple[str, str], bytes | None] = {}
     for entry in chain.from_iterable(index.entries.values()):
+        # An index that lies outside of its container is lost, and built again if it is declared.
         with suppress(CorruptIndexError):
-            there[entry.column, entry.kind] = None if entry.is_empty else bytes(index.payload(entry))
-    return there
+            readable[entry.column, entry.kind] = None if entry.is_empty else bytes(index.payload(entry))
+    return readable
 
 
 @dataclass(frozen=True, slots=True)
 class AuditTask:
-    """An index to be proved, by at most ``sample`` of its values."""
+    """An index to prove, with at most ``sample`` of its values."""
 
     place: Place
     file: IndexedFile
@@ -142,7 +142,7 @@ class AuditTask:
 
 @dataclass(frozen=True, slots=True)
 class AuditedFile:
-    """What came of it; ``verification`` is None where the container cannot be read."""
+    """Outcome for one file; ``verification`` is None if the container cannot be read."""
 
     number: int
     verification: Verification | None
@@ -173,10 +173,10 @@ def audit_file(task: AuditTask) -> AuditedFile:
 def options_in_file(
     options: FileIndexOptions, schema: TableSchema, file_schema: TableSchema, written: tuple[str, ...] | None
 ) -> FileIndexOptions:
-    """The indexes that a file gets, by the names and types that its columns had when it was written.
+    """Translates options to the names and types of the file's columns; leaves out others.
 
-    Columns are the same if their ids are. What the file does not have, or what had a type then that the index
-    does not take, gets none.
+    A column is found by its id. An index is left out if the file lacks the column, or if the index does not
+    take the type that the column had.
     """
     indexes = []
     for index in options.indexes:
@@ -184,11 +184,11 @@ def options_in_file(
         column = file_schema.by_id.get(schema.by_name[name].id)
         if column is None or (written is not None and column.name not in written):
             continue
-        there = column.name if key is None else f"{column.name}[{key}]"
+        name_in_file = column.name if key is None else f"{column.name}[{key}]"
         try:
-            data_type = indexed_type(there, {column.name: column.type})
+            data_type = indexed_type(name_in_file, {column.name: column.type})
         except PaimonIndexError:
             continue
         if index.kind.takes(data_type):
-            indexes.append(replace(index, column=there, data_type=data_type))
+            indexes.append(replace(index, column=name_in_file, data_type=data_type))
     return replace(options, indexes=tuple(indexes))

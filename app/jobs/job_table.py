@@ -1,4 +1,4 @@
-"""The table that a job is about, and the warehouse as tasks see it."""
+"""The table of a job in the driver, and its warehouse in tasks."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from app.table.commits import Committer
 from app.types import Json
 
 _WAREHOUSE: Final = "warehouse"
+# Jobs write entries again with their embedded indexes, so manifests must hold these.
 _WHOLE_MANIFESTS: Final = CacheBytes(manifests=1 << 40)
-"""Entries are written again with the indexes embedded in them, so no manifest may leave these out."""
+# Bytes in memory while a file is copied.
 _COPIED_BYTES: Final = 16 << 20
-"""Of a file that is copied, how much is in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a warehouse is: tasks are given this, and take credentials from their own environment."""
+    """Location of a warehouse, sent to tasks; they take credentials from their own environment."""
 
     url: str
     allow_external: tuple[str, ...] = ()
 
     def open(self) -> Warehouse:
-        """The warehouse, opened once in each process."""
+        """Opens the warehouse once in each process."""
         return _opened(self)
 
 
@@ -63,11 +63,11 @@ class JobTable:
         """Opens a table.
 
         Args:
-            warehouse: URL or directory; also tasks must be able to reach it.
-            rooms: capacities of the caches. By default manifests stay whole, as jobs need them that commit.
+            warehouse: URL or directory, which tasks must be able to reach too.
+            rooms: capacities of the caches; the default keeps manifests whole for jobs that commit.
 
         Raises:
-            RequestError: the name has no such form.
+            RequestError: the name is not of the form DATABASE.TABLE.
             SettingsError: the warehouse cannot be opened.
         """
         database, dot, name = table.partition(".")
@@ -83,34 +83,35 @@ class JobTable:
         return f"{self.ref.database}.{self.ref.table}"
 
     def latest(self) -> Version:
-        """The latest version."""
+        """Resolves the latest version."""
         return self.service.resolve(self.ref, SnapshotSelector())
 
     def check_filter(self, written: str | Mapping[str, Json] | None) -> None:
-        """Reads a filter before Spark starts. FilterError: it cannot be read, or does not fit the columns."""
+        """Checks a filter before Spark starts; raises FilterError if it does not fit the table."""
         version = self.latest()
         read_filter(written, version.schema.fields, Limits(), version.relation(None), None)
 
     def committer(self) -> Committer:
-        """Commits as a user of its own."""
+        """Makes a committer with a commit user of its own."""
         committer = Committer(self.latest().table, self.writing)
         committer.check()
         return committer
 
     @property
     def writing(self) -> Writing:
-        """Writes into the warehouse."""
+        """Writer of files in the warehouse."""
         return Writing(self.place.open())
 
 
 @contextmanager
 def local_file(warehouse: Warehouse, path: str) -> Iterator[Path]:
-    """A file of a warehouse as one of this machine: itself, or a copy for the time of a block."""
+    """Yields a local path of a warehouse's file: the file itself, or a temporary copy."""
     if (place := warehouse.local_path(path)) is not None:
         yield place
         return
     directory = Path(tempfile.mkdtemp(prefix="paimon-index-job-"))
     try:
+        # A copy in parts, so that a file of any size takes little memory.
         copy, size = directory / path.rpartition("/")[2], warehouse.size(path)
         with copy.open("wb") as file:
             for start in range(0, size, _COPIED_BYTES):

@@ -1,8 +1,8 @@
 """Rows that meet a condition, by their position in their file.
 
-Files of one schema are read together, in the columns and types that they were written with, which Spark then
-casts to the table's: a column is found by its field id. CHAR columns are padded as Spark pads them. All of a
-file's rows are read by one task, so that its positions need no shuffle.
+Files of one schema are read together, in the columns and types that they were written with; Spark then casts
+these to the table's. A column is found by its field id. CHAR columns are padded as Spark pads them. One task
+reads all rows of a file, so that positions need no shuffle.
 """
 
 from __future__ import annotations
@@ -52,14 +52,17 @@ def matching_rows(
     where: str,
     advance: Advance,
 ) -> dict[int, BitMap64]:
-    """Positions of the rows that meet a condition, by number of the file; no file without any.
+    """Positions of the matching rows by number of the file, without files that have none.
 
-    UnsupportedFormatError: Spark has not the type of a needed column, or would read an older type otherwise.
+    Raises UnsupportedFormatError: Spark lacks the type of a column, or would convert an older type otherwise
+    than the engine.
     """
-    from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415 - comes with the extra jobs
+    from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415 - an extra
 
     if not files:
         return {}
+    # Every column whose name occurs in the text: a few too many do no harm, and Spark parses the condition
+    # later.
     text = where.lower().replace("``", "`")
     fields = [column for column in version.schema.fields if column.name.lower() in text]
     groups: dict[int, list[_ReadTask]] = defaultdict(list)
@@ -96,9 +99,9 @@ def _frame(
     in_file: Mapping[int, DataField],
     tasks: list[_ReadTask],
 ) -> DataFrame:
-    from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415 - as above
+    from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415 - an extra
 
-    from paimon_index.spark.row_tasks import arrow_type  # noqa: PLC0415 - as above
+    from paimon_index.spark.row_tasks import arrow_type  # noqa: PLC0415 - an extra
 
     old = [in_file.get(column.id) for column in fields]
     columns: list[StructField] = [
@@ -120,19 +123,19 @@ def _frame(
 
 
 def _column(column: DataField, old: DataField | None) -> Column:
-    from pyspark.sql import functions  # noqa: PLC0415 - as above
+    from pyspark.sql import functions  # noqa: PLC0415 - an extra
 
-    from paimon_index.spark.column_types import is_readable_as  # noqa: PLC0415 - as above
+    from paimon_index.spark.column_types import is_readable_as  # noqa: PLC0415 - an extra
 
-    wanted = _spark_type(column)
+    spark_type_now = _spark_type(column)
     if old is None:
-        return functions.lit(None).cast(wanted).alias(column.name)
+        return functions.lit(None).cast(spark_type_now).alias(column.name)
     if not is_readable_as(_written(old), _written(column)):
         raise UnsupportedFormatError(
             f"column {column.name!r} was {old.type} in some files and is {column.type}, which Spark might "
             f"not read as the engine does: delete with the engine"
         )
-    value = padded(functions.col(quoted(old.name)).cast(wanted), column.type)
+    value = padded(functions.col(quoted(old.name)).cast(spark_type_now), column.type)
     if column.type.root is not TypeRoot.CHAR:
         return value.alias(column.name)
     char = f"char({column.type.precision})"
@@ -140,8 +143,8 @@ def _column(column: DataField, old: DataField | None) -> Column:
 
 
 def _spark_type(column: DataField) -> Any:
-    from paimon_index.errors import UnsupportedTableError  # noqa: PLC0415 - as above
-    from paimon_index.spark.column_types import spark_type  # noqa: PLC0415 - as above
+    from paimon_index.errors import UnsupportedTableError  # noqa: PLC0415 - an extra
+    from paimon_index.spark.column_types import spark_type  # noqa: PLC0415 - an extra
 
     try:
         return spark_type(_written(column))
@@ -188,11 +191,11 @@ def _placed(
     return pa.RecordBatch.from_arrays([*places, *columns], names=[_FILE, _POSITION, *schema.names])
 
 
-def _shaped(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _shaped(column: pa.Array, data_type: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         # Spark's timestamps are cut downwards, and a cast refuses to cut.
         column = pc.floor_temporal(column, unit="microsecond")
-    return column if column.type == wanted else pc.cast(column, wanted)
+    return column if column.type == data_type else pc.cast(column, data_type)
 
 
 def _pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

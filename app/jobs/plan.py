@@ -1,8 +1,8 @@
 """``plan``: one filter over the files of very many manifests, by tasks with the service's own planner.
 
-A task plans one manifest. Which of its files are there is decided by that manifest and those that remove
-files, which every worker reads once; everything else that a plan asks of a file of an append table stands in
-its own entry. Files that merge with others do not stand alone, so other tables are refused.
+A task plans one manifest. That manifest and those that remove files, which every worker reads once, decide
+which of its files are live. Everything else that a plan needs about a file of an append table stands in its
+own entry. Files of other tables are merged with each other, so those tables are refused.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlanTask:
-    """A manifest to be planned, with those that remove files, this one perhaps included."""
+    """A manifest to plan, with all manifests that remove files."""
 
     place: Place
     table: str
@@ -52,7 +52,7 @@ class PlanTask:
 
 @dataclass(frozen=True, slots=True)
 class PlannedManifest:
-    """What came of it."""
+    """Result for one manifest."""
 
     files: pa.RecordBatch
     files_total: int
@@ -67,12 +67,12 @@ class PlanReport:
     """A plan.
 
     Attributes:
-        snapshot_id: of the version; None for a table that was never written to.
-        manifests: how many were planned: those that may have entries in partitions that the filter allows.
-        rows_selected: rows of the files that are kept, without deleted ones.
-        files: the files that are kept, in the order of manifests: ``path``, ``partition`` (JSON), ``bucket``,
-            ``schema_id``, ``file_size``, ``row_count``, ``selected_rows``, ``residual`` (whether the filter
-            has to be applied again), ``decision_reason``.
+        snapshot_id: id of the version; None for a table that was never written to.
+        manifests: number of planned manifests: those with partitions that the filter allows.
+        rows_selected: rows of the kept files, without deleted ones.
+        files: the kept files in the order of manifests: ``path``, ``partition`` (JSON), ``bucket``,
+            ``schema_id``, ``file_size``, ``row_count``, ``selected_rows``, ``residual`` (the filter has to be
+            applied again), ``decision_reason``.
     """
 
     snapshot_id: int | None
@@ -108,12 +108,12 @@ def plan(
     advance: Advance = ignore_progress,
 ) -> PlanReport:
     """Plans a filter, in the time zone of the session, over the latest version of an append table."""
-    from paimon_index.spark.questions import zone_of_session  # noqa: PLC0415 - comes with the extra jobs
+    from paimon_index.spark.questions import zone_of_session  # noqa: PLC0415 - an extra
 
     version = table.latest()
     _check_standing_alone(table, version)
     zone = zone_of_session(spark)
-    # What is wrong with the filter is found out here.
+    # A faulty filter fails here, in the driver.
     predicate = read_filter(
         filter, version.schema.fields, Limits(), version.relation(None), session_zone(zone)
     )
@@ -146,8 +146,9 @@ def plan_manifest(task: PlanTask) -> PlannedManifest:
     selector = SnapshotSelector(snapshot_id=task.snapshot_id, schemas=task.schemas)
     whole = opened.service.resolve(opened.ref, selector)
     manifest = whole.table.metadata.manifest(task.manifest)
-    others = [whole.table.metadata.manifest(file) for file in task.removing if file != task.manifest]
-    rows = live_rows([*others, manifest])[-1]
+    removing = [whole.table.metadata.manifest(file) for file in task.removing if file != task.manifest]
+    # The manifest's own entries, without those that it or another one removes.
+    rows = live_rows([*removing, manifest])[-1]
     entries, columns = whole.table.metadata.index_entries(whole.resolved), FileColumns.of([manifest], [rows])
     contents = VersionContents.read(columns, [manifest], entries, whole.schema)
     part = replace(whole, loaded=Loaded((task.manifest,), [manifest], contents))

@@ -1,10 +1,10 @@
-"""One run of a job as Spark knows it: whether its tasks have ended, and all of them told what they did.
+"""One run of a job in Spark: the end of its tasks, and the removal of files that a failed run has written.
 
-A task that is killed, with its worker or with its executor, tells nothing. Spark goes on stopping tasks for
-some seconds after it has told that a job failed, and these may still write.
+A task that is killed, with its worker or its executor, reports nothing. Spark goes on stopping tasks for some
+seconds after it has reported a failed job, and these may still write.
 
-What a job that fails has written is removed, also by tasks that told nothing: the names of all files that the
-tasks of one run write have its token in them, so listings of the directories show them.
+The names of all files that the tasks of a run write contain the run's token. So a failed job can list the
+directories and remove its files, also those of tasks that reported nothing.
 """
 
 from __future__ import annotations
@@ -35,39 +35,36 @@ RETRYING: Final = tenacity.Retrying(
     before_sleep=tenacity.before_sleep_log(_log, logging.INFO),
     reraise=True,
 )
-"""Has a job begin anew where another commit came in between."""
+"""Starts a job again after another commit came in between."""
 _RUNNING: Final = ("RUNNING", "UNKNOWN")
 _SUCCEEDED: Final = "SUCCEEDED"
 
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """One run of a job; its token is in the names of files that tasks write, and groups its jobs in Spark."""
+    """One run of a job; its token is part of the names of its files, and groups its jobs in Spark."""
 
     context: SparkContext
     token: str
 
     def settle(self) -> bool:
-        """Stops what is still running, and waits until Spark says that it has ended.
-
-        True if each task ended well at its first attempt, and so has told what it did.
-        """
+        """Cancels tasks and awaits their end; true if each succeeded at once, and so reported its files."""
         try:
             self.context.cancelJobGroup(self.token)
             tracker = self.context.statusTracker()
-            patience = time.monotonic() + _MOST_SECONDS
+            give_up_at = time.monotonic() + _MOST_SECONDS
             while self._is_running(tracker):
-                if time.monotonic() > patience:
+                if time.monotonic() > give_up_at:
                     _log.warning("tasks of run %s are still running, and may write files", self.token)
                     return False
                 time.sleep(_POLL_SECONDS)
             return self._is_complete(tracker)
         except Exception as error:  # noqa: BLE001 - Spark may be gone, whatever py4j then raises
-            _log.warning("Spark does not tell whether tasks of run %s have ended: %s", self.token, error)
+            _log.warning("cannot learn from Spark whether tasks of run %s have ended: %s", self.token, error)
             return False
 
     def _is_running(self, tracker: StatusTracker) -> bool:
-        # Spark tells of a job's end after all that came before it.
+        # Spark reports the end of a job after all events before it.
         if any(job.status in _RUNNING for job in self._jobs(tracker)):
             return True
         return any(stage.numActiveTasks for stage in self._stages(tracker))
@@ -94,19 +91,16 @@ class JobRun:
 
 _LISTINGS: Final = 5
 _PAUSE_SECONDS: Final = 1.0
-"""Between two listings: a Python worker may outlive its task until it writes to Spark again."""
+"""Pause between listings: a Python worker may outlive its task until it writes to Spark again."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilesOfRun:
-    """Paths of what the tasks of a run have written, looked for each time that they are iterated over.
+    """Paths of the files that the tasks of a run have written, found anew by each iteration.
 
-    That begins by waiting for the end of the tasks. Where some were killed, directories are listed again
-    until there is nothing new.
-
-    Attributes:
-        listed: gives the paths of all files in the directories that the run may write to.
-        named: names of files that a snapshot names, which are left out.
+    Iteration first waits for the end of the tasks. If some were killed, it lists directories until nothing
+    new appears. ``listed``: returns the paths of all files in the directories that the run may write to.
+    ``named``: names of files that a snapshot names, which are left out.
     """
 
     run: JobRun
@@ -115,13 +109,14 @@ class FilesOfRun:
 
     def __iter__(self) -> Iterator[str]:
         is_complete = self.run.settle()
+        # A killed task may still write files after a listing.
         for listing in range(1 if is_complete else _LISTINGS):
             if listing:
                 time.sleep(_PAUSE_SECONDS)
             try:
                 paths = [path for path in self.listed() if self._is_of_run(path)]
             except PaimonIndexError as error:
-                _log.warning("files named %s may stay, which nothing refers to: %s", self.run.token, error)
+                _log.warning("unreferenced files named %s may stay: %s", self.run.token, error)
                 return
             if listing and not paths:
                 return
@@ -134,14 +129,10 @@ class FilesOfRun:
 
 @dataclass(slots=True)
 class WrittenFiles:
-    """Files that are removed if a block raises; those that were not written yet are passed over.
+    """Removes files if the block raises; files that were never written are ignored.
 
-    They stay where a snapshot may name them: if nobody knows whether it was made, and if the process is
-    stopped, or fails for a reason that nobody has thought of, while it is made.
-
-    Attributes:
-        paths: under names that only this run uses; more may come while the block lasts.
-        is_committing: set by the block when it begins to make the snapshot.
+    ``paths``: under names that only this run uses; more may come while the block lasts. ``is_committing``:
+    set by the block when it begins to commit.
     """
 
     writing: Writing
@@ -152,6 +143,8 @@ class WrittenFiles:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # A snapshot may name the files if the commit is uncertain, or if the process was stopped or failed
+        # unexpectedly while it committed.
         if kind is None or issubclass(kind, UncertainCommitError):
             return
         if self.is_committing and not issubclass(kind, PaimonIndexError):
@@ -160,9 +153,9 @@ class WrittenFiles:
 
 
 def remove(writing: Writing, paths: Iterable[str]) -> None:
-    """Removes files that nothing refers to; those that cannot be removed are logged."""
+    """Removes unreferenced files; logs those that cannot be removed."""
     for path in paths:
         try:
             writing.delete(path)
         except StorageError as error:
-            _log.warning("%s stays, which nothing refers to: %s", path, error)
+            _log.warning("unreferenced file %s stays: %s", path, error)

@@ -1,7 +1,7 @@
-"""Work that Spark's tasks do side by side, and what becomes of their errors.
+"""Spark tasks that work side by side, and the handling of their errors.
 
-What fails for a reason that this project knows fails again wherever it is tried, so a task gives its error
-back as a result instead of being tried again. What Spark repeats is what it lost with an executor.
+An error that this project raises would be raised again by a second attempt, so a task returns it as a result
+instead of failing. Spark retries only tasks that it lost with an executor.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+# Enough that no core waits long for the last task, and few enough that starting them costs little.
 _TASKS_OF_CORE: Final = 32
-"""So many that no core waits long for another one, and so few that starting them is no work of its own."""
 _POLL_SECONDS: Final = 0.5
 _GROUP: Final = "spark.jobGroup.id"
-"""By which Spark finds the jobs that one thread has started."""
+"""Property by which Spark groups the jobs of a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,11 @@ class _Failed:
 
 @dataclass(frozen=True, slots=True)
 class _Guarded(Generic[Item, Result]):
-    """Does the work of the items of a task; a class, since Spark's workers find it by its name."""
-
+    # A class instead of a closure: Spark's workers find it by its name.
     work: Callable[[Item], Result]
 
-    def __call__(self, dealt: Iterable[Sequence[Item]]) -> Iterator[Result | _Failed]:
-        for item in chain.from_iterable(dealt):
+    def __call__(self, batches: Iterable[Sequence[Item]]) -> Iterator[Result | _Failed]:
+        for item in chain.from_iterable(batches):
             try:
                 yield self.work(item)
             except PaimonIndexError as error:
@@ -51,13 +50,13 @@ class _Guarded(Generic[Item, Result]):
 
 @dataclass(frozen=True, slots=True)
 class Lean(Generic[Item, Result]):
-    """A task that spares the next one in its process a part of the work of starting."""
+    """A task that saves the next one in its process some of the work of starting."""
 
     work: Callable[[Iterable[Item]], Iterator[Result]]
 
     def __call__(self, items: Iterable[Item]) -> Iterator[Result]:
-        """What the work gives."""
-        # Comes with the extra jobs, which loading this module does not need.
+        """Yields the results of the work."""
+        # Part of the extra "jobs", which this module must not require.
         from paimon_index.spark.worker import forget_zip_finders  # noqa: PLC0415
 
         yield from self.work(items)
@@ -73,17 +72,17 @@ def run_tasks(
     *,
     group: str | None = None,
 ) -> list[Result]:
-    """Does work in tasks, one for each item unless there are many; items that take longest come first."""
+    """Does the work of all items in tasks and returns results in order; the longest items come first."""
     if not items:
         return []
     context = spark.sparkContext
     tasks = min(len(items), _TASKS_OF_CORE * max(1, int(context.defaultParallelism)))
-    # Neighbours take about as long, so each goes to another task.
-    dealt = [items[first::tasks] for first in range(tasks)]
+    # Neighbours take about equally long, so they are dealt to different tasks.
+    batches = [items[first::tasks] for first in range(tasks)]
     with Progress(context, what, len(items) / tasks, advance, group):
         try:
             results: list[Result] = (
-                context.parallelize(dealt, tasks).mapPartitions(Lean(_Guarded(work))).collect()
+                context.parallelize(batches, tasks).mapPartitions(Lean(_Guarded(work))).collect()
             )
         except Exception as error:
             raise spark_failed(what, error) from error
@@ -95,7 +94,7 @@ def run_tasks(
 
 
 def spark_failed(what: str, error: Exception) -> JobError:
-    """What to tell of an exception of Spark: its first line that says something, and what caused that."""
+    """Turns an exception of Spark into a JobError with its first telling line and its causes."""
     reasons = [line.strip() for line in str(error).splitlines() if "Exception:" in line or "Error:" in line]
     reason = next(iter(reasons), "") or str(error).partition("\n")[0]
     causes = [line for line in reasons[1:] if line.startswith("Caused by:") and "Traceback" not in line]
@@ -104,7 +103,7 @@ def spark_failed(what: str, error: Exception) -> JobError:
 
 
 class Progress:
-    """Asks Spark now and then how many tasks are done, for the time of a block."""
+    """Reports the number of finished tasks while a block runs."""
 
     def __init__(
         self,
@@ -136,7 +135,7 @@ class Progress:
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()
-        # None takes it back.
+        # None removes the description.
         self._context.setJobDescription(None)
         if self._group is not None:
             self._context.setLocalProperty(_GROUP, self._group_before)

@@ -1,12 +1,12 @@
-"""``upsert``: rows written to a table, one for each key where it has a primary key.
+"""``upsert``: rows written to a table, one for each key if it has a primary key.
 
-Tasks check the rows and hash their keys. Where keys have dynamic buckets, rows are shuffled to the assigners
-that decide about them, which know the partition's hash indexes: a key that is there keeps its bucket. Then
-rows are shuffled by bucket and sorted, and each bucket's task writes data files of level 0 and the bucket's
-hash index. The driver commits all of it (``APPEND``).
+Tasks check the rows and hash their keys. For dynamic buckets, rows are shuffled to assigners, which know the
+partition's hash indexes: a known key keeps its bucket. Then rows are shuffled by bucket and sorted, and each
+bucket's task writes data files of level 0 and the bucket's hash index. The driver commits all of it
+(``APPEND``).
 
-Where another commit has added rows to one of these buckets meanwhile, or keys to one of these partitions,
-all of it is done again on top of that.
+If another commit has added rows to one of these buckets meanwhile, or keys to one of these partitions, the
+whole job starts again from that commit.
 """
 
 from __future__ import annotations
@@ -31,12 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UpsertReport:
-    """What a job did.
+    """Result of a job.
 
-    Attributes:
-        rows_written: of these, rows that are in the new files: one for each key.
-        keys_added: of these, rows of keys with a new hash; None where buckets are not dynamic.
-        waits_for_compaction: whether batch reads see the rows only after a compaction.
+    ``rows_written``: rows in the new files, one for each key. ``keys_added``: rows written for keys with a
+    new hash; None unless buckets are dynamic. ``waits_for_compaction``: batch reads see the rows only after a
+    compaction.
     """
 
     snapshot_id: int | None
@@ -62,14 +61,11 @@ def upsert(
 ) -> UpsertReport:
     """Writes rows to a table.
 
-    Args:
-        rows: with all columns of the table, in any order. Of rows with one key the last one wins, unless
-            the table has a sequence field; the order is that of Spark's partitions and of the rows in them.
-        row_kind_column: a further column, which tells by ``+I``, ``+U``, ``-U`` or ``-D`` what becomes of a
-            row: the last two delete their key.
-        parallelism: channels of assigners of dynamic buckets, unless the table says; by default as many as
-            the engine has in Spark, the larger one of ``spark.default.parallelism`` and
-            ``spark.sql.shuffle.partitions``.
+    ``rows``: all columns of the table, in any order. The last row of a key wins, in the order of Spark's
+    partitions and of the rows in them, unless the table has a sequence field. ``row_kind_column``: a further
+    column with ``+I``, ``+U``, ``-U`` or ``-D``; the last two delete the key. ``parallelism``: channels of
+    assigners of dynamic buckets, unless the table sets them; default as in the engine: the larger of
+    ``spark.default.parallelism`` and ``spark.sql.shuffle.partitions``.
     """
     version = table.latest()
     fitted(rows, Target.of(table, version, has_kinds=row_kind_column is not None), row_kind_column)
@@ -106,11 +102,10 @@ def rows_from_files(
     options: Mapping[str, str] | None = None,
     row_kind_column: str | None = None,
 ) -> DataFrame:
-    """Rows for :func:`upsert` from files.
+    """Reads files into rows for :func:`upsert`.
 
-    Args:
-        data_format: as Spark calls it. Of formats without types, such as ``csv`` and ``json``, columns are
-            read in the table's types; a value that has not its type is an error.
+    ``data_format``: Spark's name. Columns of formats without types, such as ``csv`` and ``json``, are read in
+    the table's types; a value of another type is an error.
     """
     target = Target.of(table, table.latest(), has_kinds=row_kind_column is not None)
     return read_rows(

@@ -1,4 +1,4 @@
-"""Client of paimon-index: which files of Apache Paimon tables a query reads, which rows, which bucket.
+"""Client of paimon-index: the files, rows and buckets of Apache Paimon tables that a query reads.
 
 ::
 

@@ -5,8 +5,8 @@
     message   int32 -1, int32 length of the metadata, metadata (a flatbuffer), body
     end       int32 -1, int32 0
 
-pyarrow reads streams from files that block; here bytes are pushed, so that one reader serves both clients.
-A stream without its end was cut and is an error.
+Bytes are pushed into the reader, so that it serves both clients; pyarrow reads only from blocking files. A
+stream without its end was cut and is an error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_METADATA_BYTES: Final = 64 << 20
 
 
 class ArrowStream:
-    """Record batches of the bytes that were fed; ``schema`` is None until it has come."""
+    """Decodes the record batches of a stream; ``schema`` is None until it has arrived."""
 
     def __init__(self) -> None:
         self.schema: pa.Schema | None = None
@@ -36,10 +36,9 @@ class ArrowStream:
         self._is_ended = False
 
     def feed(self, piece: bytes) -> Iterator[pa.RecordBatch]:
-        """The batches that are whole now.
+        """Adds bytes, and yields the batches that are complete now.
 
-        Raises:
-            IncompleteAnswerError: the bytes are no Arrow stream.
+        Raises IncompleteAnswerError: the bytes are no Arrow stream.
         """
         self.received_bytes += len(piece)
         self._buffer += piece
@@ -54,14 +53,14 @@ class ArrowStream:
             raise IncompleteAnswerError(f"the answer is no Arrow stream: {error}") from error
 
     def check_ended(self) -> None:
-        """Raises :class:`IncompleteAnswerError` where the stream's end did not come last."""
+        """Raises :class:`IncompleteAnswerError` unless the stream's end came last."""
         if not self._is_ended or self._buffer:
             raise IncompleteAnswerError(
-                f"the plan ended early, after {self.received_bytes} bytes: it is not whole, ask again"
+                f"the plan ended early, after {self.received_bytes} bytes: it is incomplete, ask again"
             )
 
     def _next_message(self) -> bytes | None:
-        """Takes the first message from the buffer, once all of it is there."""
+        """Takes the first message from the buffer; None until it is complete."""
         if len(self._buffer) < _PREFIX.size:
             return None
         mark, metadata_bytes = _PREFIX.unpack_from(self._buffer)
@@ -89,10 +88,11 @@ class ArrowStream:
 
 
 def _message_bytes(buffer: bytearray) -> int | None:
-    """The length of the first message. While its reader lives, the buffer cannot shrink."""
+    """Length of the first message; None until it is complete."""
+    # In a function of its own: the buffer cannot shrink while the reader lives.
     source = pa.BufferReader(buffer)
     try:
         pa.ipc.read_message(source)
     except OSError:
-        return None  # the body is not all there
+        return None  # the body is incomplete
     return int(source.tell())

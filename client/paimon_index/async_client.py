@@ -1,4 +1,4 @@
-"""The client for asyncio: as the blocking one, but for how it waits."""
+"""The client for asyncio."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class AsyncClient(Endpoints):
-    """As :class:`paimon_index.Client`, for asyncio: the same arguments, methods, results and exceptions."""
+    """:class:`paimon_index.Client` for asyncio: equal arguments, methods, results and exceptions."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class AsyncClient(Endpoints):
     async def plan(
         self, table: str, *, progress: Progress | None = None, **options: Unpack[PlanOptions]
     ) -> AsyncPlan:
-        """As :meth:`paimon_index.Client.plan`."""
+        """Plans a query; see :meth:`paimon_index.Client.plan`."""
         reader, ends = PlanReader(options, progress), self._settings.ends()
         request = post(under(table, "/plan"), options, ARROW)
         async with self._in_time(ends):
@@ -62,7 +62,7 @@ class AsyncClient(Endpoints):
         raise IncompleteAnswerError("the answer ended before its plan began: ask again")
 
     async def close(self) -> None:
-        """Closes all connections; plans that are not read to their end are lost."""
+        """Closes all connections; unread plans are lost."""
         await self._http.aclose()
 
     async def __aenter__(self) -> Self:
@@ -87,7 +87,7 @@ class AsyncClient(Endpoints):
 
     @asynccontextmanager
     async def _in_time(self, ends: float) -> AsyncIterator[None]:
-        """Bounds the block as :meth:`paimon_index.Client._in_time` bounds work."""
+        """Raises :class:`DeadlineError` if the block outlasts its end."""
         limit = asyncio.timeout(ends - time.monotonic() + GRACE_SECONDS)
         try:
             async with limit:
@@ -98,7 +98,7 @@ class AsyncClient(Endpoints):
             raise self._settings.timed_out(" or ".join(self._settings.replicas.base_urls)) from None
 
     async def _send(self, request: Request, ends: float) -> tuple[httpx.Response, Attempts]:
-        """The first good answer before an end, to be read and closed."""
+        """Returns the first successful answer, which the caller must read and close."""
         attempts = Attempts(self._settings, request, ends)
         while True:
             try:
@@ -124,7 +124,7 @@ async def _pieces(response: httpx.Response, attempts: Attempts) -> AsyncIterator
 
 
 async def _body(response: httpx.Response, attempts: Attempts, most_bytes: float = math.inf) -> bytes:
-    """All of a body, or the pieces up to one that goes beyond this many bytes."""
+    """Reads a body, but stops behind the piece that exceeds ``most_bytes``."""
     body = bytearray()
     try:
         async for piece in _pieces(response, attempts):

@@ -1,8 +1,8 @@
-"""Which base URL is asked, when again, and how: decided without touching a network, for both clients.
+"""Retries: the base URL, time and form of each attempt, without any network access, for both clients.
 
-A table's requests go to the base URL that its name's hash chooses, so that its indexes are decoded there. The
-next one is asked at once where that one cannot be reached or answers 503; a busy one (429) is asked again
-after a pause, since elsewhere the caches would be cold.
+A hash of the table's name chooses the base URL for its requests, so that its indexes are decoded there. If
+that one is down or answers 503, the next one is asked at once. A busy one (429) is asked again after a
+backoff, since the caches of others would be cold.
 """
 
 from __future__ import annotations
@@ -38,35 +38,34 @@ if TYPE_CHECKING:
 _FIRST_PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 5.0
 _DOWN_SECONDS: Final = 10.0
-"""How long a base URL that did not answer is asked last."""
+"""Time for which a base URL that failed is asked last."""
 _TOO_MANY_REQUESTS: Final = 429
 _TIMED_OUT: Final = 504
 GRACE_SECONDS: Final = 0.1
-"""For work that is late to tell what took so long."""
+"""Extra time for work to raise an error of its own, which says what took so long."""
 MOST_ERROR_BYTES: Final = 64 << 10
-"""Of the body of an answer that is an error."""
+"""Bytes of the body of an error that are read."""
 _CONNECT_SECONDS: Final = 5.0
-"""A host that drops packets is left for the next base URL after this long."""
+"""Time after which a host that drops packets is given up for the next base URL."""
 
 
 @dataclass(slots=True)
 class Failure:
-    """One attempt that failed: what is raised if it was the last, and how long the service asks to wait."""
+    """A failed attempt: its error if it is the last, and the wait that the service requests."""
 
     error: PaimonIndexError
     retry_after_seconds: float = 0.0
 
     @classmethod
     def of_answer(cls, status: int, headers: Mapping[str, str], body: bytes) -> Failure:
-        """The failure that an answer with an error status is."""
+        """Makes the failure of an answer with an error status."""
         return cls(service_error(status, body), _seconds(headers.get("Retry-After", "")))
 
 
 class Replicas:
-    """The base URLs of one service; safe to share between threads.
+    """Base URLs of one service; safe to share between threads.
 
-    Raises:
-        ValueError: there is none, or one that is not ``http(s)://host[:port][/path]``.
+    Raises ValueError: there is none, or one is not ``http(s)://host[:port][/path]``.
     """
 
     def __init__(self, base_urls: str | Sequence[str]) -> None:
@@ -77,7 +76,7 @@ class Replicas:
         self._down_until: dict[str, float] = {}
 
     def in_order(self, key: str) -> list[str]:
-        """All base URLs, those to ask first at the front; the same in every process."""
+        """All base URLs in the order in which to ask them; equal in every process."""
         now = time.monotonic()
 
         def rank(url: str) -> tuple[bool, bytes]:
@@ -87,13 +86,13 @@ class Replicas:
         return sorted(self.base_urls, key=rank)
 
     def mark_down(self, base_url: str) -> None:
-        """Asks this one last for a while."""
+        """Moves a base URL to the end of the order for a while."""
         self._down_until[base_url] = time.monotonic() + _DOWN_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Whom a client asks, and how long it waits; see :class:`paimon_index.Client`."""
+    """Base URLs and time limits of a client; see :class:`paimon_index.Client`."""
 
     replicas: Replicas
     deadline_seconds: float
@@ -101,25 +100,25 @@ class Settings:
 
     @classmethod
     def of(cls, base_urls: str | Sequence[str], deadline_seconds: float, retries: int) -> Settings:
-        """Checked settings; raises ValueError where one is none."""
+        """Checks settings; raises ValueError for an invalid one."""
         if deadline_seconds <= 0 or retries < 0:
             raise ValueError("deadline_seconds is more than 0, and retries is at least 0")
         return cls(Replicas(base_urls), deadline_seconds, retries)
 
     def timed_out(self, base_url: str) -> DeadlineError:
-        """What is raised where whoever is asked at a base URL gives no answer in time."""
+        """The exception if a base URL gives no answer in time."""
         return DeadlineError(
             f"{base_url} gave no answer within {self.deadline_seconds:g} s; allow more (deadline_seconds), "
             f"or see the service's log"
         )
 
     def ends(self) -> float:
-        """When the time for an answer that is asked now is used up, on the monotonic clock."""
+        """Monotonic time at which an answer that is requested now is late."""
         return time.monotonic() + self.deadline_seconds
 
 
 class Attempts:
-    """The attempts of one request of an answer that is to be there at ``ends``, see :meth:`Settings.ends`."""
+    """Attempts of one request whose answer is due at ``ends``, see :meth:`Settings.ends`."""
 
     def __init__(self, settings: Settings, request: Request, ends: float) -> None:
         self._request = request
@@ -127,16 +126,16 @@ class Attempts:
         self._order = settings.replicas.in_order(key_of(request))
         self._ends = ends
         self._settings = settings
-        self._left = settings.retries + len(self._order) - 1
+        self._retries_left = settings.retries + len(self._order) - 1
         self._at = self._pauses = 0
 
     @property
     def base_url(self) -> str:
-        """Whom to ask now."""
+        """Base URL of the next attempt."""
         return self._order[self._at % len(self._order)]
 
     def remaining_seconds(self) -> float:
-        """Of the time for an answer; where nothing is left, a :class:`DeadlineError`."""
+        """Time that remains for the answer; raises :class:`DeadlineError` if there is none."""
         remaining = self._ends - time.monotonic()
         if remaining <= 0:
             raise self._timed_out()
@@ -146,7 +145,7 @@ class Attempts:
         return self._settings.timed_out(self.base_url)
 
     def arguments(self) -> dict[str, Any]:
-        """Of ``build_request``, for the next attempt; without time for it, a :class:`DeadlineError`."""
+        """Arguments of ``build_request`` for the next attempt; raises :class:`DeadlineError` if late."""
         remaining = self.remaining_seconds()
         headers = {"Accept": self._request.accept}
         if self._request.body is not None:
@@ -161,7 +160,7 @@ class Attempts:
         }
 
     def failure_of(self, error: httpx.HTTPError) -> Failure:
-        """What went wrong before an answer began."""
+        """Classifies an error before an answer began."""
         match error:
             case httpx.ReadTimeout() | httpx.WriteTimeout() | httpx.PoolTimeout():
                 return Failure(self._timed_out())
@@ -174,47 +173,47 @@ class Attempts:
         return Failure(PaimonIndexError(f"{self.base_url} cannot be asked: {error}"))
 
     def broken_off(self, error: httpx.HTTPError) -> PaimonIndexError:
-        """What went wrong within an answer."""
+        """Classifies an error within an answer."""
         if isinstance(error, httpx.TimeoutException):
             return self._timed_out()
         return IncompleteAnswerError(f"the answer of {self.base_url} was cut: {error}; ask again")
 
     def pause_after(self, failure: Failure) -> float:
-        """Seconds to wait before the next attempt, which asks what is ``base_url`` then.
+        """Seconds of backoff before the next attempt, which then uses :attr:`base_url`.
 
-        Raises the failure where another attempt is of no use or would be too late.
+        Raises the failure if another attempt is useless or would be late.
         """
         error = failure.error
-        is_passing = isinstance(error, UnavailableError) and not isinstance(error, DeadlineError)
+        is_transient = isinstance(error, UnavailableError) and not isinstance(error, DeadlineError)
         status = error.problem.status if isinstance(error, ServiceUnavailableError) else None
-        if not is_passing or status == _TIMED_OUT or self._left == 0:
+        if not is_transient or status == _TIMED_OUT or self._retries_left == 0:
             raise error
-        self._left -= 1
+        self._retries_left -= 1
+        # A busy service is asked again, since the caches of others are cold for the table.
         if status != _TOO_MANY_REQUESTS:
             self._replicas.mark_down(self.base_url)
             self._at += 1
             if self._at < len(self._order):
                 return 0.0
-        longest: float = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2**self._pauses)
+        backoff: float = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2**self._pauses)
         self._pauses += 1
-        # Callers that failed together shall not come back together.
-        pause = max(failure.retry_after_seconds, longest * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
+        # Jitter keeps callers that failed together from coming back together.
+        pause = max(failure.retry_after_seconds, backoff * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
         if pause >= self._ends - time.monotonic():
             raise error
         return pause
 
 
 def transport(token: str | None, tls: ssl.SSLContext | None) -> dict[str, Any]:
-    """The arguments of httpx's clients.
+    """Arguments of httpx's clients.
 
-    Raises:
-        ValueError: the token has a character that no header may have, such as the end of its file's line.
+    Raises ValueError: the token has a character that headers must not have, such as a line end.
     """
     # Plans are binary and networks of clusters fast, so compressing them would cost more than it saves.
     headers = {"Accept-Encoding": "identity", "User-Agent": "paimon-index-client"}
     if token is not None:
         if not (token.isascii() and token.isprintable()):
-            # The message of whoever sends it would have the token.
+            # httpx would raise an error that contains the token.
             raise ValueError("the token has characters that no header may have: give it without its line end")
         headers["Authorization"] = f"Bearer {token}"
     if tls is None:
@@ -224,7 +223,8 @@ def transport(token: str | None, tls: ssl.SSLContext | None) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _usual_checks(_file: str | None, _directory: str | None) -> ssl.SSLContext:
-    """Clients share what httpx makes of these variables: loading certificates takes longer than a plan."""
+    # Loading certificates takes longer than a plan, so clients share the context. The arguments are the
+    # cache's key: httpx reads these variables.
     return httpx.create_ssl_context()
 
 
@@ -238,7 +238,7 @@ def _checked(url: str) -> str:
 
 
 def _seconds(retry_after: str) -> float:
-    """Retry-After is a number of seconds or a date."""
+    """Parses Retry-After, which is a number of seconds or a date."""
     try:
         return max(0.0, float(retry_after))
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the service answers about what is there: tables, versions, schemas, index files, and itself."""
+"""Answers about the catalog and the service: tables, versions, schemas, index files, health."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The service's health: ``live`` or ``ready``; and how many warehouses cannot be listed, if any."""
+    """The service's health, ``live`` or ``ready``, and the number of warehouses that cannot be listed."""
 
     status: str
     warehouses_failing: int | None = None
@@ -49,7 +49,7 @@ class WatchedTable:
 
 @dataclass(frozen=True, slots=True)
 class TokenIdentity:
-    """Whose token a request came with; never the secret."""
+    """Name and role of the request's token."""
 
     name: str
     role: Literal["reader", "admin"]
@@ -71,7 +71,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class SchemaColumn:
-    """One field of a schema, its type as Paimon's schema files have it: text, or an object if nested."""
+    """One field of a schema; ``type`` is text, or an object for nested types, as in schema files."""
 
     id: int
     name: str
@@ -82,14 +82,14 @@ class SchemaColumn:
 
 @dataclass(frozen=True, slots=True)
 class Column(SchemaColumn):
-    """One field of a table, its type as text."""
+    """One field of a table, with its type as text."""
 
     type: str
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """One schema of a table; ``time_millis`` is 0 where its commit time is not recorded."""
+    """One schema of a table; ``time_millis`` is 0 if its commit time is not recorded."""
 
     id: int
     fields: tuple[SchemaColumn, ...]
@@ -113,7 +113,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredIndex:
-    """An index that the table's options ask writers for."""
+    """An index that the table's options declare."""
 
     column: str
     type: str
@@ -154,7 +154,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class VectorRange:
-    """Where one data file's deletion vector lies in an index file, in bytes."""
+    """Byte range of one data file's deletion vector in an index file."""
 
     data_file: str
     offset: int
@@ -164,7 +164,7 @@ class VectorRange:
 
 @dataclass(frozen=True, slots=True)
 class IndexedRows:
-    """The rows that a file of a global index covers, the last one included."""
+    """Rows that a file of a global index covers; both ends are inclusive."""
 
     column: str | None
     first_row_id: int
@@ -197,7 +197,7 @@ class IndexFileList:
 
 @dataclass(frozen=True, slots=True)
 class CacheState:
-    """One cache of all processes together; members that a cache does not have are 0."""
+    """One cache, summed over all processes; members that a cache lacks are 0."""
 
     entries: int
     bytes: int

@@ -31,23 +31,22 @@ T = TypeVar("T")
 
 
 class Client(Endpoints):
-    """Asks a service; safe to share between threads.
+    """Client of a service; safe to share between threads.
 
-    Tables are named ``warehouse.database.table``. What a method takes besides is in
-    :mod:`paimon_index.options`, what it gives in :mod:`paimon_index.results` and :mod:`paimon_index.catalog`.
+    Tables are named ``warehouse.database.table``. :mod:`paimon_index.options` describes keyword arguments,
+    :mod:`paimon_index.results` and :mod:`paimon_index.catalog` the results.
 
     Args:
-        base_urls: of one service; with several, a table's hash chooses the one that is asked about it, and
-            the next one is asked where that one is down.
-        token: the secret of a bearer token.
-        deadline_seconds: for an answer, all attempts together; of a plan, up to its first files, and then
-            for each further piece.
-        retries: after every base URL was asked once, where no connection comes about, or the answer is 429
-            or 503.
-        tls: instead of the usual checks of certificates.
+        base_urls: one or several of one service. A hash of the table chooses the one to ask; if it is down,
+            the next one is asked.
+        token: secret of a bearer token.
+        deadline_seconds: time for an answer, all attempts together; for a plan, until its first files, and
+            then for each further piece.
+        retries: further attempts after every base URL was asked once and was down or answered 429 or 503.
+        tls: replaces the default checks of certificates.
 
     Raises:
-        ValueError: a base URL, the deadline or the number of retries is none.
+        ValueError: a base URL, the deadline or the number of retries is invalid.
     """
 
     def __init__(
@@ -63,9 +62,9 @@ class Client(Endpoints):
         self._http = httpx.Client(**transport(token, tls))
 
     def plan(self, table: str, *, progress: Progress | None = None, **options: Unpack[PlanOptions]) -> Plan:
-        """The files that a query reads, and which of their rows, as they come in.
+        """Plans a query: its files, and their rows to read, as they arrive.
 
-        ``progress`` is told after each batch of files.
+        ``progress`` is called after each batch of files.
         """
         reader, ends = PlanReader(options, progress), self._settings.ends()
         request = post(under(table, "/plan"), options, ARROW)
@@ -87,7 +86,7 @@ class Client(Endpoints):
         return self._in_time(begin, ends)
 
     def close(self) -> None:
-        """Closes all connections; plans that are not read to their end are lost."""
+        """Closes all connections; unread plans are lost."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -113,21 +112,19 @@ class Client(Endpoints):
         return _body(*self._send(request, ends), most_bytes)
 
     def _in_time(self, work: Callable[[], T], ends: float) -> T:
-        """Runs work in a thread of its own, and raises :class:`DeadlineError` where it takes too long.
-
-        Limits of sockets cover neither the look-up of a host nor a head that comes byte by byte.
-        """
+        """Runs work in a thread, and raises :class:`DeadlineError` if it is late."""
+        # Timeouts of sockets cover neither the look-up of a host nor headers that arrive byte by byte.
         result: concurrent.futures.Future[T] = concurrent.futures.Future()
 
         def run() -> None:
             try:
                 result.set_result(work())
-            except BaseException as error:  # noqa: BLE001 - for whoever waits
+            except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
                 result.set_exception(error)
 
         context = contextvars.copy_context()
         threading.Thread(target=context.run, args=(run,), name="paimon-index-call", daemon=True).start()
-        # Work itself tells better what took so long, and gets the time for it.
+        # The grace period lets the work raise its own, more precise error.
         concurrent.futures.wait([result], ends - time.monotonic() + GRACE_SECONDS)
         if not result.done():
             result.add_done_callback(_close_late)
@@ -135,7 +132,7 @@ class Client(Endpoints):
         return result.result()
 
     def _send(self, request: Request, ends: float) -> tuple[httpx.Response, Attempts]:
-        """The first good answer before an end, to be read and closed."""
+        """Returns the first successful answer, which the caller must read and close."""
         attempts = Attempts(self._settings, request, ends)
         while True:
             try:
@@ -153,9 +150,9 @@ class Client(Endpoints):
 
 
 def download(client: Client, request: Request, most_bytes: int) -> bytes:
-    """The body of an answer; more bytes are an :class:`IncompleteAnswerError`."""
+    """Returns the body of an answer; raises :class:`IncompleteAnswerError` beyond ``most_bytes``."""
     ends = client._settings.ends()  # noqa: SLF001 - of this module
-    body = client._in_time(partial(client._ask, request, ends, most_bytes), ends)  # noqa: SLF001 - likewise
+    body = client._in_time(partial(client._ask, request, ends, most_bytes), ends)  # noqa: SLF001 - of this module
     if len(body) > most_bytes:
         raise IncompleteAnswerError(f"the answer has more than {most_bytes} bytes")
     return body
@@ -174,7 +171,7 @@ def _pieces(response: httpx.Response, attempts: Attempts) -> Iterator[bytes]:
 
 
 def _body(response: httpx.Response, attempts: Attempts, most_bytes: float = math.inf) -> bytes:
-    """All of a body, or the pieces up to one that goes beyond this many bytes."""
+    """Reads a body, but stops behind the piece that exceeds ``most_bytes``."""
     body = bytearray()
     try:
         for piece in _pieces(response, attempts):

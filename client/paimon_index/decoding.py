@@ -1,4 +1,4 @@
-"""JSON objects as dataclasses: services of later releases may tell more than these have."""
+"""Conversion of JSON objects to dataclasses; unknown members, of later releases, are ignored."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ T = TypeVar("T")
 
 
 def decode(kind: type[T], written: object) -> T:
-    """The dataclass that a JSON object stands for; members that it does not have are left out.
+    """Converts a JSON object to a dataclass, and ignores members that the class lacks.
 
-    Raises:
-        IncompleteAnswerError: a member is missing, or the value is no object.
+    Raises IncompleteAnswerError: a member is missing, or the value is no object.
     """
     if not isinstance(written, dict):
         raise IncompleteAnswerError(f"expected an object of {kind.__name__}, not {type(written).__name__}")
@@ -45,7 +44,7 @@ def _converter(hint: Any) -> Callable[[Any], Any]:
         return partial(decode, hint)  # type: ignore[arg-type]
     if get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint):
         inner = [_converter(part) for part in get_args(hint) if part is not type(None)]
-        # Unions of other types are plain JSON.
+        # Other unions hold plain JSON.
         only = inner[0] if len(inner) == 1 else _as_is
         return lambda value: None if value is None else only(value)
     if get_origin(hint) is tuple:

@@ -1,6 +1,6 @@
-"""Every endpoint, described once for both clients: a conversation that yields requests and is sent bodies.
+"""Every endpoint, described once for both clients as a generator that yields requests and receives bodies.
 
-A plan's stream is not among them: see :mod:`paimon_index.plans`.
+:mod:`paimon_index.plans` has the stream of a plan, which is not among them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Call: TypeAlias = Generator[Request, bytes, T]
 
 
 class endpoint(Generic[P, T]):  # noqa: N801 - a decorator
-    """A method that runs a conversation; of ``AsyncClient`` it is a coroutine."""
+    """A method that runs a conversation; a coroutine in ``AsyncClient``."""
 
     def __init__(self, conversation: Callable[Concatenate[Any, P], Call[T]]) -> None:
         self._conversation = conversation
@@ -54,26 +54,25 @@ class endpoint(Generic[P, T]):  # noqa: N801 - a decorator
 
 
 class Endpoints:
-    """The methods that both clients have, but for ``plan``; the result of a ``Call[T]`` is a T.
+    """Methods of both clients except ``plan``; a ``Call[T]`` results in a T.
 
-    Each raises :class:`ServiceError` for a problem that the service answers, :class:`UnavailableError` where
-    no base URL answers, :class:`DeadlineError` where none does in time, and :class:`IncompleteAnswerError`
-    where an answer was cut.
+    Each raises :class:`ServiceError` for a problem answer, :class:`UnavailableError` if no base URL answers,
+    :class:`DeadlineError` if none does in time, and :class:`IncompleteAnswerError` if an answer was cut.
     """
 
     @endpoint
     def about(self) -> Call[catalog.About]:
-        """What answers at the base URL."""
+        """Name, version and paths of the service."""
         return _one(catalog.About, get("/"))
 
     @endpoint
     def live(self) -> Call[catalog.Health]:
-        """Whether the process runs."""
+        """Confirms that the process runs."""
         return _one(catalog.Health, get("/health/live"))
 
     @endpoint
     def ready(self) -> Call[catalog.Health]:
-        """Whether requests are answered; 503 is an error, after retries."""
+        """Confirms that requests are answered; 503 is an error, after retries."""
         return _one(catalog.Health, get("/health/ready"))
 
     @endpoint
@@ -93,7 +92,7 @@ class Endpoints:
 
     @endpoint
     def describe(self, table: str, **options: Unpack[given.VersionOptions]) -> Call[catalog.TableDescription]:
-        """A table as it is, or as a version was."""
+        """Describes a table, now or at a version."""
         return _one(catalog.TableDescription, get(under(table, ""), options))
 
     @endpoint
@@ -112,7 +111,7 @@ class Endpoints:
 
     @endpoint
     def snapshots(self, table: str, *, branch: str | None = None) -> Call[tuple[catalog.Snapshot, ...]]:
-        """Snapshots that are still there, the oldest first."""
+        """Existing snapshots, the oldest first."""
         return _listed(catalog.Snapshot, "snapshots", under(table, "/snapshots"), branch=branch)
 
     @endpoint
@@ -158,24 +157,24 @@ class Endpoints:
 
     @endpoint
     def advice(self, table: str, **options: Unpack[given.AdviceOptions]) -> Call[results.TableAdvice]:
-        """What a table's file indexes cost and give, and what to do about it."""
+        """Cost and use of a table's file indexes, and advice about them."""
         return _one(results.TableAdvice, get(under(table, "/advice"), options))
 
     @endpoint
     def aggregate(
         self, table: str, **options: Unpack[given.AggregateOptions]
     ) -> Call[results.AggregateAnswer]:
-        """Counts, ends, sums and facets, as far as indexes tell them without data."""
+        """Counts, extremes, sums and facets, as far as indexes give them without data."""
         return _one(results.AggregateAnswer, post(under(table, "/aggregate"), options))
 
     @endpoint
     def changes(
         self, table: str, from_snapshot_id: int | None = None, **options: Unpack[given.ChangesOptions]
     ) -> Call[results.ChangesAnswer]:
-        """The files that came and went, after a filter.
+        """Files that came and went, after a filter.
 
-        With ``from_token`` since the answer whose ``next_from_token`` it is; with ``from_snapshot_id``
-        between two versions, the later of which is named too. Without both nothing has changed yet.
+        With ``from_token`` since the answer that gave it as ``next_from_token``. With ``from_snapshot_id``
+        between two versions, the later of which must be named too. Without both nothing has changed yet.
         """
         body = {"from_snapshot_id": from_snapshot_id, **options}
         return _one(results.ChangesAnswer, post(under(table, "/changes"), body))
@@ -184,7 +183,7 @@ class Endpoints:
     def what_if(
         self, table: str, indexes: Iterable[given.ProposedIndex], **options: Unpack[given.WhatIfOptions]
     ) -> Call[results.WhatIf]:
-        """How many files indexes would leave out that nobody has built yet; reads some data files."""
+        """Numbers of files that proposed indexes would skip; the service reads a sample of data files."""
         return _one(results.WhatIf, post(under(table, "/what-if"), {"indexes": list(indexes), **options}))
 
     @endpoint
@@ -195,7 +194,7 @@ class Endpoints:
         files: Iterable[given.IndexFile],
         **options: Unpack[given.EvaluateOptions],
     ) -> Call[results.Evaluation]:
-        """What index files say about a filter; ``schema`` has type texts by column name."""
+        """Decisions of index files about a filter; ``schema`` has type texts by column name."""
         columns = [{"name": name, "type": type_} for name, type_ in schema.items()]
         members = {"schema": columns, "files": [index_file_members(file) for file in files], **options}
         return _one(results.Evaluation, post(f"/v1/{warehouse}/index-files/evaluate", members))
@@ -204,7 +203,7 @@ class Endpoints:
     def inspect(
         self, warehouse: str, file: given.IndexFile, **options: Unpack[given.InspectOptions]
     ) -> Call[results.Inspection]:
-        """What is in an index file."""
+        """Contents of an index file."""
         types = options.pop("types", None)
         request = post(f"/v1/{warehouse}/index-files/inspect", {**index_file_members(file), **options})
         parameters = get("", {"schema": types}).parameters
@@ -212,7 +211,7 @@ class Endpoints:
 
     @endpoint
     def cache(self) -> Call[dict[str, catalog.CacheState]]:
-        """What each cache holds, by its name."""
+        """State of each cache by its name."""
         return _caches(get("/v1/cache"))
 
     @endpoint
@@ -252,7 +251,7 @@ def _caches(request: Request) -> Call[dict[str, catalog.CacheState]]:
 
 
 def _pages(member: str, page: Callable[[str | None], Request]) -> Call[dict[str, Any]]:
-    """The first page's object, with the entries of all pages under ``member``."""
+    """Joins all pages: the first page's object, with the entries of all pages under ``member``."""
     joined: dict[str, Any] = _json((yield page(None)))
     entries, token = list(_member(joined, member)), joined.get("next_page_token")
     while token is not None:

@@ -14,8 +14,9 @@ _UNAVAILABLE: Final = (429, 503, 504)
 class Problem:
     """A problem answer (RFC 9457).
 
-    ``slug`` is the end of its ``type`` and stays the same over releases. ``position`` is a 0-based character
-    in the filter's text, ``offset`` a byte in the file at ``path``; ``request_id`` is in the service's log.
+    ``slug`` is the end of its ``type`` and never changes between releases. ``position`` is a 0-based
+    character in the filter's text, ``offset`` a byte in the file at ``path``; ``request_id`` is in the
+    service's log.
     """
 
     slug: str
@@ -39,8 +40,10 @@ class ServiceError(PaimonIndexError):
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        told = f"{problem.status} {problem.slug}: {problem.detail}"
-        super().__init__(told if problem.request_id is None else f"{told} (request {problem.request_id})")
+        message = f"{problem.status} {problem.slug}: {problem.detail}"
+        super().__init__(
+            message if problem.request_id is None else f"{message} (request {problem.request_id})"
+        )
 
 
 class UnavailableError(PaimonIndexError):
@@ -48,7 +51,7 @@ class UnavailableError(PaimonIndexError):
 
 
 class ServiceUnavailableError(ServiceError, UnavailableError):
-    """The service is there but cannot answer now: 429, 503 or 504, also after retries."""
+    """The service cannot answer now: 429, 503 or 504, after retries."""
 
 
 class DeadlineError(UnavailableError, TimeoutError):
@@ -56,11 +59,11 @@ class DeadlineError(UnavailableError, TimeoutError):
 
 
 class IncompleteAnswerError(PaimonIndexError):
-    """An answer ended early or cannot be read; nothing of it may be taken for the whole."""
+    """An answer ended early or cannot be read; no part of it may stand for the whole."""
 
 
 class UnsupportedTableError(PaimonIndexError):
-    """A table, column or file that ``paimon_index.spark`` would not read exactly as the engine does."""
+    """A table, column or file that ``paimon_index.spark`` might read differently from the engine."""
 
 
 class UnsupportedSessionError(PaimonIndexError):
@@ -68,11 +71,11 @@ class UnsupportedSessionError(PaimonIndexError):
 
 
 class UndecidedConditionError(PaimonIndexError):
-    """Indexes and statistics leave rows of which they cannot tell whether they meet a condition."""
+    """A condition that indexes and statistics cannot decide for some rows."""
 
 
 def service_error(status: int, body: bytes) -> ServiceError:
-    """The exception of an answer with an error status; proxies in between may answer in other forms."""
+    """Makes the exception of an answer with an error status, also of a proxy's in another form."""
     try:
         members = json.loads(body)
     except (ValueError, RecursionError):
@@ -83,7 +86,7 @@ def service_error(status: int, body: bytes) -> ServiceError:
         slug=str(members.get("type") or f"http-{status}").removeprefix(_TYPE_PREFIX),
         title=str(members.get("title") or ""),
         status=status,
-        detail=str(members.get("detail") or "the answer is none of paimon-index; check the base URL"),
+        detail=str(members.get("detail") or "the answer is not one of paimon-index; check the base URL"),
         request_id=members.get("instance"),
         **{name: members.get(name) for name in ("column", "position", "path", "offset", "limit")},
     )

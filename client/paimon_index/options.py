@@ -1,6 +1,6 @@
-"""What may be asked, stated once for both clients: the keyword arguments of their methods.
+"""Keyword arguments of the methods of both clients.
 
-``openapi.yaml`` of the service tells what each means. An argument that is left out or None is not sent.
+``openapi.yaml`` of the service describes them. An argument that is left out or None is not sent.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Filter: TypeAlias = "str | Mapping[str, Any]"
-"""Spark SQL as after WHERE, or the JSON form of a Paimon predicate."""
+"""Spark SQL condition, or the JSON form of a Paimon predicate."""
 
 
 InLists: TypeAlias = "Mapping[str, Sequence[Any] | pa.Array | pa.ChunkedArray]"
-"""Values by column; Arrow arrays are sent as such, and pandas' and NumPy's after ``pa.array``."""
+"""Values by column; Arrow arrays are sent as they are; convert pandas' and NumPy's with ``pa.array``."""
 
 
 class VersionOptions(TypedDict, total=False):
-    """Which version of a table: at most one of the first three; none of them is the latest.
+    """A version of a table, by one of the first three at most; by none, the latest.
 
-    ``location`` is the URL of the table's directory, below the warehouse's, where its name does not tell it.
+    ``location`` is the URL of the table's directory, below the warehouse's, if it does not follow from its
+    name.
     """
 
     snapshot_id: int | None
@@ -36,7 +37,7 @@ class VersionOptions(TypedDict, total=False):
 
 
 class SortKey(TypedDict, total=False):
-    """One key of ORDER BY; ``column`` is needed."""
+    """One key of ORDER BY; ``column`` is required."""
 
     column: str
     direction: Literal["asc", "desc"]
@@ -51,12 +52,11 @@ class TopN(TypedDict):
 
 
 class PlanOptions(VersionOptions, total=False):
-    """What a plan is asked.
+    """Arguments of a plan.
 
-    ``files`` decides only these, ``uris`` makes paths absolute, ``totals`` reads every manifest, even those
-    whose partitions the filter rules out. ``deletions`` tells deleted rows of each file, ``schemas`` those
-    that files were written with. With ``in_lists`` a row has to have one of the values of each list
-    in the list's column, too.
+    ``files`` restricts it to these, ``uris`` makes paths absolute, ``totals`` reads every manifest, even if
+    the filter rules out its partitions. ``deletions`` adds the deleted rows of each file, ``schemas`` the
+    schemas of files. With ``in_lists`` a row must also have one of the values of each list in its column.
     """
 
     filter: Filter | None
@@ -101,15 +101,15 @@ class AssignOptions(LookupOptions, total=False):
 
 
 class AdviceOptions(VersionOptions, total=False):
-    """Which version, and of how many data files the index heads are read at most."""
+    """A version, and the most data files whose index heads are read."""
 
     files: int
 
 
 class AggregateFunction(TypedDict, total=False):
-    """A function, such as ``sum``, of a column; ``count`` without one is of rows.
+    """A function, such as ``sum``, of a column; ``count`` without a column counts rows.
 
-    The service refuses ``count_distinct``, which Spark computes of the rows.
+    The service refuses ``count_distinct``, which Spark computes from the rows.
     """
 
     function: Required[Literal["count", "count_distinct", "min", "max", "sum"]]
@@ -117,7 +117,7 @@ class AggregateFunction(TypedDict, total=False):
 
 
 class AggregateOptions(VersionOptions, total=False):
-    """Which aggregates of which rows; ``group_by`` names one column whose values are counted."""
+    """Aggregates of the rows of a filter; ``group_by`` names one column whose values are counted."""
 
     filter: Filter | None
     alias: str | None
@@ -128,7 +128,7 @@ class AggregateOptions(VersionOptions, total=False):
 
 
 class ChangesOptions(VersionOptions, total=False):
-    """Changes from and up to which version, and of which files; ``wait_seconds`` is for the next one."""
+    """Versions and filter of changes; ``wait_seconds`` waits for the next change."""
 
     from_token: str | None
     filter: Filter | None
@@ -139,7 +139,7 @@ class ChangesOptions(VersionOptions, total=False):
 
 
 class WhatIfOptions(VersionOptions, total=False):
-    """What indexes are tried on.
+    """The sample on which to try indexes.
 
     ``files`` are tried for each filter, at most ``bytes`` of data files are read, and ``seed`` chooses them.
     """
@@ -171,7 +171,7 @@ class EvaluateOptions(TypedDict, total=False):
 
 
 class InspectOptions(TypedDict, total=False):
-    """How an index file is shown: column types by name, and which vectors or hashes."""
+    """Column types by name, and the range of vectors or hashes to show."""
 
     kind: Literal["file_index", "deletion_vectors", "hash"] | None
     types: Mapping[str, str] | None
@@ -181,7 +181,7 @@ class InspectOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """An index file: a path relative to the warehouse, or its bytes; the answer calls it ``name``."""
+    """An index file: a path relative to the warehouse, or its bytes; answers repeat ``name``."""
 
     path: str | None = None
     content: bytes | None = None

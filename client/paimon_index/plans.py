@@ -1,7 +1,7 @@
-"""Plans as they come in: the files that a query reads, one Arrow batch after the other.
+"""Plans as they arrive: the files that a query reads, one Arrow batch after the other.
 
-What is told of the whole plan comes first, so it is there before the first file. A plan is read once. One
-that ends early raises :class:`IncompleteAnswerError`, whatever was given out before.
+Facts about the whole plan arrive before its first file. A plan can be read once. One that ends early raises
+:class:`IncompleteAnswerError`, also after it has yielded files.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NEEDED: Final = tuple(field.name for field in fields(PlanFacts) if field.defaul
 
 @dataclass(frozen=True, slots=True)
 class PlanProgress:
-    """How far a plan has come in: files that are here, kept files that will be, and bytes."""
+    """Received files, kept files of the whole plan, and received bytes."""
 
     files: int
     files_kept: int
@@ -46,7 +46,7 @@ Progress: TypeAlias = "Callable[[PlanProgress], None]"
 
 
 class PlanReader:
-    """Bytes in, batches and files out; what the blocking and the asynchronous plan share."""
+    """Converts bytes to batches and files, for the blocking and the asynchronous plan."""
 
     def __init__(self, options: PlanOptions, progress: Progress | None) -> None:
         self._stream = ArrowStream()
@@ -59,40 +59,39 @@ class PlanReader:
 
     @property
     def has_begun(self) -> bool:
-        """Whether :attr:`facts` are there."""
+        """True once :attr:`facts` have arrived."""
         return self._stream.schema is not None
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the batches; the facts are JSON texts in its metadata."""
-        assert self._stream.schema is not None, "plans are given out once they have begun"  # noqa: S101
+        """Schema of the batches; its metadata has the facts as JSON texts."""
+        assert self._stream.schema is not None, "plans are returned once they have begun"  # noqa: S101
         return self._stream.schema
 
     @property
     def facts(self) -> PlanFacts:
-        """What is told of the whole plan."""
+        """Facts about the whole plan."""
         if self._facts is None:
             metadata = self.schema.metadata or {}
             missing = [name for name in _NEEDED if name.encode() not in metadata]
             if missing:
-                raise IncompleteAnswerError(
-                    f"the stream does not tell {missing[0]}; is it one of paimon-index?"
-                )
-            there = {name: metadata[name.encode()] for name in _FACTS if name.encode() in metadata}
+                raise IncompleteAnswerError(f"the stream lacks {missing[0]}; is it one of paimon-index?")
+            texts = {name: metadata[name.encode()] for name in _FACTS if name.encode() in metadata}
             try:
-                facts = {name: json.loads(text) for name, text in there.items()}
+                facts = {name: json.loads(text) for name, text in texts.items()}
             except (ValueError, RecursionError) as error:
-                raise IncompleteAnswerError(f"what is told of the plan is not JSON: {error}") from error
+                raise IncompleteAnswerError(f"the plan's metadata is not JSON: {error}") from error
             self._facts = decode(PlanFacts, facts)
         return self._facts
 
     def feed(self, piece: bytes) -> list[pa.RecordBatch]:
-        """The batches that are whole now."""
+        """Adds bytes, and returns the batches that are complete now."""
         batches = []
         for batch in self._stream.feed(piece):
             self._files += batch.num_rows
             self._kept += batch.num_rows
             if "skipped" in batch.schema.names:
+                # With explain the stream has skipped files, too.
                 self._kept -= pc.sum(batch.column("skipped")).as_py() or 0
             batches.append(batch)
         if batches and self._progress is not None:
@@ -102,11 +101,11 @@ class PlanReader:
         return batches
 
     def check_whole(self) -> None:
-        """Raises :class:`IncompleteAnswerError` where there are fewer files than the plan has."""
+        """Raises :class:`IncompleteAnswerError` if files are missing."""
         self._stream.check_ended()
         if self._kept != self.facts.summary.files_kept:
             raise IncompleteAnswerError(
-                f"the plan keeps {self.facts.summary.files_kept} files and {self._kept} came: ask again"
+                f"the plan keeps {self.facts.summary.files_kept} files and {self._kept} arrived: ask again"
             )
 
     def files(self, batch: pa.RecordBatch) -> Iterator[PlannedFile]:
@@ -127,7 +126,7 @@ class PlanReader:
 
 
 def _partitions(column: pa.Array) -> list[dict[str, Any]]:
-    """Partitions in Python's values; dates and times that Python has none for as ``numpy.datetime64``."""
+    """Partitions as Python values; dates and times beyond Python's range are ``numpy.datetime64``."""
     try:
         return [partition or {} for partition in column.to_pylist()]
     except (OverflowError, ValueError):
@@ -155,12 +154,12 @@ class _Facts:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the batches, see the columns in ``docs/api.md`` of the service."""
+        """Schema of the batches; ``docs/api.md`` of the service describes the columns."""
         return self._reader.schema
 
     def _take(self) -> None:
         if self._is_taken:
-            raise RuntimeError("a plan is read once: keep to_arrow(), or ask for the plan again")
+            raise RuntimeError("a plan can be read once: keep the result of to_arrow(), or plan again")
         self._is_taken = True
 
     def __repr__(self) -> str:
@@ -170,9 +169,9 @@ class _Facts:
 
 
 class Plan(_Facts):
-    """A plan that comes in while it is read; iterate over its files, or take all of it as Arrow or pandas.
+    """A plan that arrives while it is read: iterate over its files, or convert it to Arrow or pandas.
 
-    Leaving it unread keeps its connection: read it to the end, use it in a ``with`` block, or close it.
+    An unread plan keeps its connection: read it to the end, use it in a ``with`` block, or close it.
     """
 
     def __init__(
@@ -192,12 +191,10 @@ class Plan(_Facts):
             yield from self._reader.files(batch)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Record batches of up to 10,000 files.
+        """Yields record batches of up to 10,000 files.
 
-        Raises:
-            IncompleteAnswerError: the stream ended early.
-            DeadlineError: a piece of it did not come in time.
-            RuntimeError: the plan was read already.
+        Raises IncompleteAnswerError: the stream ended early. Raises DeadlineError: a piece of it did not
+        arrive in time. Raises RuntimeError: the plan was read already.
         """
         self._take()
         try:
@@ -217,7 +214,7 @@ class Plan(_Facts):
         return self.to_arrow().to_pandas()
 
     def close(self) -> None:
-        """Gives the connection back; what was not read is lost."""
+        """Releases the connection; unread files are lost."""
         self._close()
 
     def __enter__(self) -> Self:
@@ -228,7 +225,7 @@ class Plan(_Facts):
 
 
 class AsyncPlan(_Facts):
-    """As :class:`Plan`, for ``async for`` and ``await``."""
+    """:class:`Plan` for ``async for`` and ``await``."""
 
     def __init__(
         self,
@@ -248,7 +245,7 @@ class AsyncPlan(_Facts):
                 yield file
 
     async def batches(self) -> AsyncIterator[pa.RecordBatch]:
-        """As :meth:`Plan.batches`."""
+        """Yields record batches; see :meth:`Plan.batches`."""
         self._take()
         try:
             for batch in self._first:
@@ -261,15 +258,15 @@ class AsyncPlan(_Facts):
             await self.close()
 
     async def to_arrow(self) -> pa.Table:
-        """As :meth:`Plan.to_arrow`."""
+        """All files as a table; see :meth:`Plan.to_arrow`."""
         return pa.Table.from_batches([batch async for batch in self.batches()], self.schema)
 
     async def to_pandas(self) -> pd.DataFrame:
-        """As :meth:`Plan.to_pandas`."""
+        """All files as a data frame; needs pandas."""
         return (await self.to_arrow()).to_pandas()
 
     async def close(self) -> None:
-        """As :meth:`Plan.close`."""
+        """Releases the connection; unread files are lost."""
         await self._close()
 
     async def __aenter__(self) -> Self:

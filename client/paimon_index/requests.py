@@ -1,4 +1,4 @@
-"""Requests as values, made in one place for both clients; nothing here touches a network."""
+"""HTTP requests as values, for both clients, without any network access."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PART: Final = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
 
 class TableName(NamedTuple):
-    """A table of a warehouse that the service knows by a name."""
+    """A table, by the service's name of the warehouse."""
 
     warehouse: str
     database: str
@@ -35,7 +35,7 @@ class TableName(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> TableName:
-        """Reads ``warehouse.database.table``; parts with dots stand in back quotes; or a ValueError."""
+        """Reads ``warehouse.database.table``, with back quotes around parts with dots; or a ValueError."""
         parts, at = [], 0
         while match := _PART.match(text, at):
             quoted, plain = match.groups()
@@ -50,7 +50,7 @@ class TableName(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where the service has it."""
+        """The table's path in the API."""
         warehouse, database, table = (quote(part, safe="") for part in self)
         return f"/v1/{warehouse}/databases/{database}/tables/{table}"
 
@@ -59,7 +59,7 @@ class TableName(NamedTuple):
 class Request:
     """One HTTP request: a percent-encoded path under the base URL, and a body of JSON.
 
-    Requests of one ``key`` go to one base URL while it answers.
+    ``key`` chooses the base URL: requests of one table share their path's front.
     """
 
     method: Literal["GET", "POST"]
@@ -71,7 +71,7 @@ class Request:
 
 
 def get(path: str, parameters: Mapping[str, Any] | None = None) -> Request:
-    """A question without a body; objects among the parameters are sent as JSON."""
+    """Makes a request without a body; objects among the parameters are sent as JSON."""
     written = {
         name: value if isinstance(value, str) else _text(value)
         for name, value in (parameters or {}).items()
@@ -81,24 +81,25 @@ def get(path: str, parameters: Mapping[str, Any] | None = None) -> Request:
 
 
 def post(path: str, members: Mapping[str, Any], accept: str = JSON) -> Request:
-    """A question with a body of these members; None is left out, and a location is of the query."""
+    """Makes a request with a JSON body; omits None, and moves a location to the query."""
     given = {name: value for name, value in members.items() if value is not None}
     parameters = {name: given.pop(name) for name in ("location",) if name in given}
     return Request("POST", path, parameters, _text(given).encode(), accept, path)
 
 
 def under(table: str, what: str) -> str:
-    """The path of something about a table that is named ``warehouse.database.table``."""
+    """Path of a table named ``warehouse.database.table``, followed by ``what``."""
     return f"{TableName.parse(table).path}{what}"
 
 
 def key_of(request: Request) -> str:
-    """What chooses the base URL: the table, whose caches are warm where it was asked about before."""
+    """Key that chooses the base URL: the table's path."""
+    # All requests about a table go to one base URL, whose caches are warm for it.
     return "/".join(request.key.split("/")[:7])
 
 
 def index_file_members(file: IndexFile) -> dict[str, Any]:
-    """An index file as a body names it."""
+    """Members of a body for an index file."""
     content = None if file.content is None else base64.b64encode(file.content).decode()
     members = {"path": file.path, "content": content, "name": file.name}
     return {name: value for name, value in members.items() if value is not None}
@@ -111,6 +112,7 @@ def _text(value: object) -> str:
 def _plain(value: Any) -> Any:
     match value:
         case float() if not math.isfinite(value):
+            # JSON has no such numbers; the service reads these texts.
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         case dict():
             return {key: _plain(each) for key, each in value.items()}
@@ -119,6 +121,7 @@ def _plain(value: Any) -> Any:
         case bytes():
             return {"$hex": value.hex()}
         case decimal.Decimal():
+            # A JSON number would lose digits in many readers.
             return format(value, "f")
         case dt.date() | dt.time():  # a datetime is a date
             return value.isoformat()
@@ -134,9 +137,9 @@ def _plain(value: Any) -> Any:
 def _texts_of_times(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
     """Timestamps and dates as texts, many times as fast as value by value.
 
-    Arrow's own texts are wrong beyond the year 32767, and take a database of time zones. Raises ValueError: a
-    timestamp is the smallest of its unit, by which NumPy means that there is none.
+    Raises ValueError: a timestamp is the smallest of its unit, which NumPy takes for null.
     """
+    # By NumPy: Arrow's texts are wrong beyond the year 32767, and need a database of time zones.
     is_date = pa.types.is_date(values.type)
     zone = "" if is_date or values.type.tz is None else "Z"
     times = values.to_numpy(zero_copy_only=False)
@@ -149,7 +152,7 @@ def _texts_of_times(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
 
 
 def _with_whole_year(text: str) -> str:
-    """A text of NumPy with a year of four digits, or more and a sign."""
+    """Pads the year of NumPy's text to four digits; more digits get a sign."""
     if text[0] == "-":
         year, rest = text[1:].split("-", 1)
         return f"-{year.zfill(4)}-{rest}"

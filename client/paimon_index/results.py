@@ -1,7 +1,4 @@
-"""What the service answers about plans, deletions, buckets and index files.
-
-``openapi.yaml`` of the service tells what each member means.
-"""
+"""Answers about plans, deletions, buckets and index files; ``openapi.yaml`` describes their members."""
 
 from __future__ import annotations
 
@@ -14,10 +11,10 @@ from paimon_index.selections import Selection
 
 @dataclass(frozen=True, slots=True)
 class ExplainStep:
-    """One thing that was tried for one file, and how many rows it left.
+    """One step of deciding about one file, and the number of rows that it left.
 
-    ``evidence`` is what the file has, such as ``city min 'Bonn' max 'Köln' < 'Wien'``; ``fpp``, of a bloom
-    filter, how likely it does not rule out a value that the file lacks.
+    ``evidence`` is the fact about the file, such as ``city min 'Bonn' max 'Köln' < 'Wien'``; ``fpp`` is the
+    probability that a bloom filter passes a value that the file lacks.
     """
 
     step: str
@@ -33,7 +30,7 @@ class ExplainStep:
 
 @dataclass(frozen=True, slots=True)
 class DeletionFile:
-    """Where a data file's deletion vector lies: a path like the data file's, bytes, deleted rows."""
+    """Place of a data file's deletion vector: path in the data file's form, byte range, deleted rows."""
 
     path: str
     offset: int
@@ -45,8 +42,8 @@ class DeletionFile:
 class DataFile:
     """A data file of a table.
 
-    ``path`` is relative to the warehouse or, with ``uris``, an absolute URI, taken literally. Values of
-    ``partition`` are of Python's types; dates and times that these do not reach are ``numpy.datetime64``.
+    ``path`` is relative to the warehouse or, with ``uris``, an absolute URI, taken literally. ``partition``
+    has Python values; dates and times beyond Python's range are ``numpy.datetime64``.
     """
 
     path: str
@@ -65,12 +62,12 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile(DataFile):
-    """A data file of a plan; ``skipped`` ones are told with ``explain`` only.
+    """A data file of a plan; ``skipped`` ones are listed with ``explain`` only.
 
-    Files of one ``merge_group`` must be read together and merged, and only ``raw_convertible`` ones can be
-    read straight. Without ``residual`` every selected row is proven to satisfy the filter. ``selection`` is
-    None for every row of the file, and where no positions were asked for; ``deleted_rows`` where no row is
-    deleted, or they were not asked for.
+    Files of one ``merge_group`` must be read together and merged; only ``raw_convertible`` ones can be read
+    directly. Without ``residual`` every selected row satisfies the filter. ``selection`` is None for every
+    row of the file, or if no positions were requested; ``deleted_rows`` is None for no row, or if they were
+    not requested.
     """
 
     total_buckets: int
@@ -88,9 +85,9 @@ class PlannedFile(DataFile):
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Totals of a plan; ``skipped_by`` has skipped files by the step that decided.
+    """Totals of a plan; ``skipped_by`` counts skipped files by the step that decided.
 
-    ``files_total`` counts files that readers do not see, too. ``files_invisible`` and, without ``totals``,
+    ``files_total`` includes files that readers do not see. ``files_invisible`` and, without ``totals``,
     ``bytes_total`` cover the partitions that the filter allows.
     """
 
@@ -110,7 +107,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """What is told of a plan as a whole; ``schemas``, if asked for, are of the version and its files."""
+    """Facts about a plan as a whole; ``schemas``, if requested, are of the version and its files."""
 
     snapshot_id: int | None
     schema_id: int
@@ -123,7 +120,7 @@ class PlanFacts:
 
 @dataclass(frozen=True, slots=True)
 class FileDeletions:
-    """Deleted rows of one data file, in the encoding that was asked for."""
+    """Deleted rows of one data file, in the requested encoding."""
 
     file_name: str
     partition: dict[str, Any]
@@ -137,7 +134,7 @@ class FileDeletions:
 
     @property
     def rows(self) -> Selection | None:
-        """The deleted positions; None where only their count was asked for."""
+        """The deleted positions; None if only their count was requested."""
         if self.encoding == "count":
             return None
         written = self.bitmap if self.encoding == "bitmap" else self.ranges or self.positions
@@ -223,7 +220,7 @@ class EvaluatedFile:
 
     @property
     def rows(self) -> Selection | None:
-        """The rows that may match; None where every row may, and where no positions were asked for."""
+        """The rows that may match; None for every row, or if no positions were requested."""
         if self.selection is None:
             return None
         is_pairs = isinstance(self.selection, list) and any(isinstance(each, list) for each in self.selection)
@@ -246,7 +243,7 @@ class IndexFault:
 
 @dataclass(frozen=True, slots=True)
 class InspectedIndex:
-    """One index of one column; what is None depends on its type and on what types were given."""
+    """One index of one column; members that its type or the given types do not provide are None."""
 
     type: str
     offset: int
@@ -281,7 +278,7 @@ class InspectedVector:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What is in an index file, by its kind; vectors and hashes may go on at ``next_offset``."""
+    """Contents of an index file, by its kind; vectors and hashes may continue at ``next_offset``."""
 
     kind: Literal["file_index", "deletion_vectors", "hash"]
     version: int | None = None
@@ -321,7 +318,7 @@ class IndexUse:
 
 @dataclass(frozen=True, slots=True)
 class Savings:
-    """What file indexes have spared the readers of a table since the service started."""
+    """Savings of a table's readers by file indexes since the service started."""
 
     plans: int
     files: int
@@ -332,7 +329,7 @@ class Savings:
 
 @dataclass(frozen=True, slots=True)
 class ShapeUse:
-    """A filter with ``?`` for each literal, and how many plans had it."""
+    """A filter with ``?`` for each literal, and the number of its plans."""
 
     filter: str
     plans: int
@@ -340,10 +337,10 @@ class ShapeUse:
 
 @dataclass(frozen=True, slots=True)
 class TableAdvice:
-    """What the file indexes of a table cost and give, and what to do about it.
+    """Cost and use of a table's file indexes, and advice about them.
 
-    ``options`` are to be set for all of it together, or removed where None, as the ``statements`` do. For
-    less than 1 MiB of data there are no statements and no command.
+    ``options`` holds the options of all advice, None for those to remove, as in ``statements``. Below 1 MiB
+    of data there are no statements and no command.
     """
 
     snapshot_id: int | None
@@ -364,7 +361,7 @@ class TableAdvice:
 
 @dataclass(frozen=True, slots=True)
 class ProposedIndex:
-    """An index that was tried: files that it was built for, and bytes for all files of the table."""
+    """An index that was tried: files that it was built for, and estimated bytes for all files."""
 
     column: str
     index: str
@@ -375,7 +372,7 @@ class ProposedIndex:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Files of those tried that an index leaves out; without a column, all indexes together."""
+    """Tried files that an index skips; without a column, all indexes together."""
 
     column: str | None
     index: str | None
@@ -385,7 +382,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class FilterEffect:
-    """What indexes would do for one filter, beside the plan of today."""
+    """Effects of indexes on one filter, beside its present plan."""
 
     filter: str
     files_kept: int
@@ -396,7 +393,7 @@ class FilterEffect:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """What indexes would do that nobody has built yet."""
+    """Estimated effects of indexes that nobody has built."""
 
     snapshot_id: int | None
     files_read: int
@@ -408,7 +405,7 @@ class WhatIf:
 
 @dataclass(frozen=True, slots=True)
 class AggregateValue:
-    """What an aggregate is, or between what it lies; ``settled`` is what all but the open files give."""
+    """An aggregate or its bounds; ``settled`` is the value without the open files."""
 
     function: str
     column: str | None
@@ -430,7 +427,7 @@ class AggregateGroup:
 
 @dataclass(frozen=True, slots=True)
 class AggregateAnswer:
-    """Groups that indexes tell, and the names of data files that leave them open."""
+    """Groups from indexes, and the names of data files that leave them open."""
 
     snapshot_id: int | None
     snapshot_age_ms: int
@@ -451,7 +448,7 @@ class ChangedFile(DataFile):
 
 @dataclass(frozen=True, slots=True)
 class ChangesAnswer:
-    """Files that came and went between two versions; one with another deletion vector did both."""
+    """Files that came and went between two versions; one with a new deletion vector did both."""
 
     from_snapshot_id: int | None
     snapshot_id: int | None

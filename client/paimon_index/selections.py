@@ -1,4 +1,4 @@
-"""Sets of row positions in a data file, in whichever form they came."""
+"""Sets of row positions in a data file, in the form of the answer."""
 
 from __future__ import annotations
 
@@ -23,11 +23,9 @@ Form: TypeAlias = Literal["bitmap", "ranges", "positions"]
 class Selection:
     """Row positions in one data file, 0-based.
 
-    Attributes:
-        form: how the content is to be read.
-        content: ``bitmap``: the portable roaring form; ``ranges``: pairs of start and exclusive end and
-            ``positions``: the positions, both as little-endian unsigned 64-bit numbers.
-        bits: 32 or 64, the width of a bitmap's positions.
+    ``form``: encoding of ``content``. ``content``: ``bitmap``: the portable roaring form; ``ranges``: pairs
+    of start and exclusive end and ``positions``: the positions, both as little-endian unsigned 64-bit
+    numbers. ``bits``: 32 or 64, the width of a bitmap's positions.
     """
 
     form: Form
@@ -36,7 +34,7 @@ class Selection:
 
     @classmethod
     def of_json(cls, form: Form, written: Any, roaring: str | None) -> Selection:
-        """The selection that a JSON answer has: base64 of a bitmap, pairs, or numbers."""
+        """Converts a selection in JSON: base64 of a bitmap, pairs, or numbers."""
         if isinstance(written, str):
             return cls("bitmap", base64.b64decode(written), 64 if roaring == "roaring64" else 32)
         numbers: Iterable[int] = chain.from_iterable(written) if form == "ranges" else written
@@ -44,12 +42,13 @@ class Selection:
 
     @cached_property
     def bitmap(self) -> BitMap | BitMap64:
-        """As a roaring bitmap; not to be changed, since it is made once."""
+        """The positions as a roaring bitmap, built once; do not modify it."""
         kind = BitMap64 if self.bits == 64 else BitMap  # noqa: PLR2004 - the width's name
         if self.form == "bitmap":
             return kind.deserialize(self.content)
         numbers = memoryview(self.content).cast("Q").tolist()
         highest = max(numbers, default=0)
+        # An exclusive end of 2^32 still fits 32-bit positions.
         made: BitMap | BitMap64 = BitMap64() if highest > 1 << 32 else BitMap()
         if self.form == "positions":
             made.update(numbers)

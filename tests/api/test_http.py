@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.api.answers.versioned import is_known
+from app.api.answers.versioned import etag_matches
 from app.api.http.strict_json import memory_of_json, read_json, write_json
 from app.errors import RequestError
 from app.planning.request.requests import TableRef
@@ -182,7 +182,7 @@ def test_small_answers_are_not(client: httpx.Client) -> None:
     ],
 )
 def test_which_tags_are_known(header: str, known: bool) -> None:
-    assert is_known('W/"abc"', [header]) is known
+    assert etag_matches('W/"abc"', [header]) is known
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from app.cli.asking import Asked, asks
+from app.cli.asking import Invocation, asks
 from app.errors import RequestError
 from app.planning.request.members import Request
 from app.planning.request.requests import LookupRequest, PlanRequest
@@ -18,8 +18,8 @@ from app.planning.request.requests import LookupRequest, PlanRequest
 def members(request: type[Request], *options: str, offered: tuple[str, ...], **how: Any) -> dict[str, Any]:
     """The members of a request that options stand for, of a command that offers some."""
 
-    def answer(asked: Asked[Request]) -> object:
-        return dict(asked.members)
+    def answer(invocation: Invocation[Request]) -> object:
+        return dict(invocation.members)
 
     program = typer.Typer()
     program.command()(asks(request, *offered, **how)(answer))

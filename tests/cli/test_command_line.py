@@ -206,7 +206,7 @@ def test_index_files_of_a_warehouse(golden: GoldenWarehouse) -> None:
         (("plan", "demo.sessions", "--warehouse", str(WAREHOUSE), "--selection", "bits"), "selection"),
         (("plan", "demo.sessions", "--warehouse", str(WAREHOUSE), "--top", "1"), "--order-by"),
         (("plan", "demo.sessions", "--warehouse", str(WAREHOUSE), "--snapshot-id", "4711"), "4711"),
-        (("lookup", "demo.users", "--warehouse", str(WAREHOUSE)), "by --key or by --hash"),
+        (("lookup", "demo.users", "--warehouse", str(WAREHOUSE)), "either --key or --hash"),
         (("evaluate", "nowhere.index", "--column", "id"), "NAME=TYPE"),
         (("evaluate", "nowhere.index", "--column", "id="), "NAME=TYPE"),
         (("inspect", "nowhere.index"), "nowhere.index"),

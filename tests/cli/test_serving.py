@@ -149,7 +149,7 @@ def test_an_open_service_says_so_out_loud() -> None:
 
     assert answer.status_code == 200
     assert "server" not in answer.headers
-    assert "PAIMON_INDEX_AUTH=off: whoever reaches this service may read" in server.written()
+    assert "PAIMON_INDEX_AUTH=off: everybody who reaches this service may read" in server.written()
 
 
 def test_tokens_hold_for_every_address_and_worker(tokens_file: Path) -> None:

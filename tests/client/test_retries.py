@@ -360,7 +360,7 @@ def test_fewer_files_than_the_plan_has(scripted: ScriptedServer, stream: bytes) 
     without_files = schema.serialize().to_pybytes() + b"\xff\xff\xff\xff\x00\x00\x00\x00"
     scripted.answers = [Answer(body=without_files, headers=HEADERS)]
 
-    with Client(scripted.url) as client, pytest.raises(IncompleteAnswerError, match="36 files and 0 came"):
+    with Client(scripted.url) as client, pytest.raises(IncompleteAnswerError, match="36 files and 0 arrived"):
         client.plan(TABLE).to_arrow()
 
 

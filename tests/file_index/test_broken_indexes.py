@@ -11,7 +11,8 @@ from app.file_index.answers import Answer
 from app.file_index.bitmap import bitmap
 from app.file_index.bitmap.stack import BitmapStack
 from app.file_index.container import write
-from app.file_index.evaluation import FileDecisions, decide_files, evaluate
+from app.file_index.evaluation import decide_files, evaluate
+from app.file_index.findings import FileDecisions
 from app.file_index.index_kinds import BITMAP
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.stacked_index import FileIndex, Heads, StackedIndex

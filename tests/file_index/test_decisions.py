@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from app.errors import CorruptIndexError
 from app.file_index import container
 from app.file_index.answers import KEEP, SKIP, Answer, Result, Rows
-from app.file_index.evaluation import FileDecisions, decide_files, evaluate
+from app.file_index.evaluation import decide_files, evaluate
+from app.file_index.findings import FileDecisions
 from app.file_index.index_kinds import BSI, RANGE_BITMAP, IndexKind, wanted_indexes
 from app.file_index.stacked_index import FileIndex, Heads, StackedIndex
 from app.predicates.model import BoundLeaf, BoundPredicate, Operator

@@ -19,7 +19,8 @@ from app.errors import CorruptIndexError
 from app.file_index import container
 from app.file_index.answers import SKIP, Answer, Answers, Condition, OutOfTime, Points, where
 from app.file_index.container import write_index
-from app.file_index.evaluation import UNKNOWN_ROW_COUNT, decide_files, evaluate
+from app.file_index.evaluation import decide_files, evaluate
+from app.file_index.findings import UNKNOWN_ROW_COUNT
 from app.file_index.index_kinds import KINDS
 from app.file_index.inspection import inspect
 from app.file_index.keys.key_column import KeyColumn

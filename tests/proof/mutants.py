@@ -206,8 +206,8 @@ MUTANTS: Final = (
     Mutant(
         "file indexes: OR as AND",
         "file_index/evaluation.py",
-        "answers[left] = form.either(answers[left], self.answer(part, at[left]))",
-        "answers[left] = self.answer(part, at[left])",
+        "answers[pending] = form.either(answers[pending], self.answer(part, at[pending]))",
+        "answers[pending] = self.answer(part, at[pending])",
     ),
     Mutant(
         "bloom filters: the last key alone",

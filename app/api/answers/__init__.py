@@ -1,4 +1,4 @@
-"""What callers get: JSON, NDJSON and Arrow, selections of rows, pages and tags."""
+"""Encoders of answers: JSON, NDJSON and Arrow, selections of rows, pages and entity tags."""
 
 from app.api.answers.encoding import (
     encode_deletions,
@@ -17,7 +17,7 @@ __all__ = [
     "Window",
     # One page of deletions.
     "encode_deletions",
-    # What index files say.
+    # Decisions of index files.
     "encode_evaluation",
     # Buckets of keys, in request order.
     "encode_lookup",

@@ -1,7 +1,7 @@
-"""The planner's answers as JSON objects; the same for HTTP and for the command line.
+"""The planner's answers as JSON objects, for HTTP and for the command line.
 
-Entries are plain dictionaries and frozen dataclasses, made for what is really sent and written by ``orjson``:
-answers never pass through models, whose checking of our own values would cost more than planning.
+Entries are plain dictionaries and frozen dataclasses, made only for what is sent, and written by ``orjson``.
+Answers never pass through models: checking our own values would cost more than planning.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ NextToken = Callable[[int | None], str | None]
 
 _NO_ROWS = BitMap()
 _KEYS_AT_ONCE = 500
+# More files than a version can have.
 _BEHIND_ALL_KEPT = 1 << 32
-"""More files than a version can have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +63,13 @@ class PlanAnswer:
     summary: Summary
     warnings: list[str]
     unknown_files: list[str]
-    """Files named in the request that the snapshot has not."""
+    """Files named in the request that are not in the snapshot."""
     timings_ms: dict[str, float]
     schemas: list[Schema] | None = None
-    """With `schemas` only: those of the version and of the kept files of all pages."""
+    """Schemas of the version and of the kept files of all pages; only if `schemas` is set."""
     files: list[PlannedFile]
     skipped_files: list[SkippedFile] | None = None
-    """With explain only."""
+    """Only if `explain` is set."""
     next_page_token: NextPageToken
 
 
@@ -113,7 +113,7 @@ class SchemaList:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedFile:
-    """What the indexes of one file say."""
+    """Decision of the indexes of one file."""
 
     name: str
     decision: Literal["skip", "keep"]
@@ -140,7 +140,7 @@ _PLAN_MEMBERS = tuple(member.name for member in fields(PlanAnswer))
 def encode_plan(
     plan: Plan, window: Window, form: SelectionEncoding, token: NextToken, *, explain: bool
 ) -> JsonMembers:
-    """One page of a plan; with ``explain`` the skipped files follow the kept ones in the same pages."""
+    """Encodes one page of a plan; with ``explain`` the skipped files follow the kept ones."""
     with during(Phase.ENCODE):
         return _plan_page(plan, window, form, token, explain=explain)
 
@@ -166,18 +166,16 @@ def _plan_page(
 
 
 def _units(plan: Plan) -> NDArray[np.int64]:
-    """What tells where the pages of a plan begin, ascending: of each file the unit that it is read in.
-
-    Another plan of the version may have read more or fewer indexes, and keep other files. Together they hold
-    every file that is needed, since a page begins with a unit and divides none.
-    """
+    """The unit of reading of each file, ascending, by which pages are cut."""
+    # Each page may come from another plan of the version, which has read other indexes and keeps other files.
+    # A page begins with a unit and divides none, so that all pages together hold every file that is needed.
     if not len(plan.skipped_files):
         return plan.files.array("unit")
     return np.concatenate([plan.files.array("unit"), plan.skipped_files.array("unit") + _BEHIND_ALL_KEPT])
 
 
 def archive_pruned_snapshot(pruned: PrunedSnapshot) -> bytes:
-    """A zip archive of ``answer.json`` and the metadata files as they are; Avro has compressed its blocks."""
+    """Packs ``answer.json`` and the metadata files into a zip archive without compression."""
     answer = {
         "snapshot_id": pruned.plan.snapshot_id,
         "schema_id": pruned.plan.schema_id,
@@ -189,6 +187,7 @@ def archive_pruned_snapshot(pruned: PrunedSnapshot) -> bytes:
         "summary": plan_summary(pruned.plan.summary),
         "warnings": pruned.plan.warnings,
     }
+    # Avro has compressed the blocks of the metadata files.
     written = io.BytesIO()
     with during(Phase.ENCODE), zipfile.ZipFile(written, "w") as archive:
         archive.writestr("answer.json", write_json(answer))
@@ -200,7 +199,7 @@ def archive_pruned_snapshot(pruned: PrunedSnapshot) -> bytes:
 def encode_deletions(
     answer: DeletionsAnswer, window: Window, form: SelectionEncoding, token: NextToken
 ) -> DeletionsPage:
-    """One page of deletions."""
+    """Encodes one page of deletions."""
     with during(Phase.ENCODE):
         page = window.fill(
             len(answer.deletions), lambda index: _file_deletions(answer.deletions[index], form)
@@ -211,14 +210,14 @@ def encode_deletions(
 
 
 def encode_schemas(schemas: Sequence[Schema], window: Window, token: NextToken) -> SchemaList:
-    """One page of the schemas of a table."""
+    """Encodes one page of the schemas of a table."""
     page = window.fill(len(schemas), lambda index: schemas[index])
     return SchemaList(page.entries, token(page.next_offset))
 
 
 def encode_lookup(answer: BucketLookup) -> JsonMembers:
-    """Buckets of keys, in request order."""
-    # A few at a time, since a hundred thousand dictionaries would keep the garbage collector busy.
+    """Encodes buckets of keys, in request order."""
+    # In batches: a hundred thousand dictionaries would keep the garbage collector busy.
     parts = (answer.buckets[at : at + _KEYS_AT_ONCE] for at in range(0, len(answer.buckets), _KEYS_AT_ONCE))
     written = (write_json([_key_bucket(bucket) for bucket in part])[1:-1] for part in parts)
     entry: JsonMembers = {
@@ -238,7 +237,7 @@ def _key_bucket(key: KeyBucket) -> KeyBucket | JsonMembers:
 def encode_evaluation(
     answer: EvaluateAnswer, form: SelectionEncoding, row_count: int | None, instance: str
 ) -> JsonMembers:
-    """What index files say; ``instance`` names the request in the problem of a file that cannot be used."""
+    """Encodes the decisions of index files; ``instance`` is the request id, for problems of single files."""
     results = [_evaluated(file, form, row_count or 0, instance) for file in answer.files]
     return {"results": results, "warnings": answer.warnings}
 

@@ -1,6 +1,6 @@
-"""Pages of one answer, and the token that asks for the next of them.
+"""Pages of one answer, and the tokens that ask for the next page.
 
-A token holds everything that a replica needs to go on, so any replica can:
+A token holds everything that any replica needs to go on:
 
 ======  =====  ==================================================================
 offset  bytes  meaning
@@ -9,16 +9,16 @@ offset  bytes  meaning
 1       8      snapshot id, big endian; -1 for a table without snapshots
 9       8      id of the schema whose columns filters refer to
 17      8      id of the schema whose options hold
-25      8      entries that earlier pages held; of plans, where the next page begins (``encoding``)
+25      8      entries of earlier pages; for plans, start of the next page (``encoding``)
 33      16     digest of the version's identity, see :class:`VersionKey`
 49      16     digest of all of this and of the request
 ======  =====  ==================================================================
 
-The digests are no secret: a token gives no right that its holder does not have. They make sure that a token
-goes on with the request and the version that it began with, and with nothing else.
+The digests are no secret: a token gives no right that its holder does not have. They tie a token to its
+request and its version.
 
-What belongs to no version of a table, such as the list of its snapshots, comes and goes between two pages. So
-the token of a listing names the last entry of its page, and the next page begins behind it:
+Entries that belong to no version of a table, such as its snapshots, come and go between two pages. So the
+token of a listing names the last entry of its page, and the next page begins behind it:
 
 ======  =====  ====================================
 offset  bytes  meaning
@@ -56,14 +56,14 @@ _LISTING_HEAD_BYTES = len(_LISTING_LAYOUT) + DIGEST_BYTES
 _OF_ANOTHER_REQUEST = "the page token belongs to another request: send the same request with it"
 
 PAGE_BYTES = 1 << 20
-"""Of JSON, after which a page ends early."""
+"""Bytes of JSON after which a page ends early."""
 
 NextPageToken = Annotated[str | None, Field(description="Asks for the next page; null on the last one.")]
 
 
 @dataclass(frozen=True, slots=True)
 class VersionKey:
-    """What tells one version of a table from all others.
+    """Identity of one version of a table.
 
     ``identity``: a digest that changes with anything that could change the answer, so that another table made
     at the same path is another version, whatever its numbers.
@@ -76,17 +76,14 @@ class VersionKey:
 
 @dataclass(frozen=True, slots=True)
 class PageToken:
-    """Where the next page goes on."""
+    """Position of the next page."""
 
     version: VersionKey
     offset: int
 
     @classmethod
     def read(cls, text: str, request: bytes) -> Self:
-        """The token in ``text``, which was given with a page of ``request``.
-
-        Raises PageTokenError: no server wrote this, or it was given with something else.
-        """
+        """Reads a token. Raises PageTokenError: it is malformed, or not of this ``request``."""
         content = _decoded(text)
         if len(content) != _HEAD.size + DIGEST_BYTES or content[0] != _LAYOUT:
             raise PageTokenError("this is no page token of this release: ask for the first page again")
@@ -98,7 +95,7 @@ class PageToken:
         return token
 
     def write(self, request: bytes) -> str:
-        """The token as text, good for ``request`` only."""
+        """Encodes the token, valid for ``request`` only."""
         version = self.version
         snapshot_id = _NO_SNAPSHOT if version.snapshot_id is None else version.snapshot_id
         head = _HEAD.pack(_LAYOUT, snapshot_id, *version.schemas, self.offset, version.identity)
@@ -107,12 +104,11 @@ class PageToken:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The share of an answer that goes into one page.
+    """The part of an answer that goes into one page.
 
-    Attributes:
-        offset: entries that earlier pages held; of plans, where this one begins.
-        size: most entries in this page, but for such as have to be in one page.
-        max_bytes: of JSON after which the page ends early; a single larger entry still goes out.
+    ``offset``: entries of earlier pages; for plans, the start of this page. ``size``: most entries in this
+    page, except for entries that must share one page. ``max_bytes``: bytes of JSON after which the page ends
+    early; a single larger entry is still sent.
     """
 
     offset: int
@@ -120,16 +116,13 @@ class Window:
     max_bytes: int
 
     def fill(self, total: int, entry: Callable[[int], object]) -> Page:
-        """The page of an answer of ``total`` entries; ``entry`` gives one by its index."""
+        """Encodes the page of an answer of ``total`` entries; ``entry`` returns one by its index."""
         return self.take(total, (write_json(entry(index)) for index in range(self.offset, total)))
 
     def take(
         self, total: int, encoded_entries: Iterator[bytes], goes_on: Callable[[int], bool] = lambda _: False
     ) -> Page:
-        """The same of entries in JSON, from the first of this page on.
-
-        ``goes_on``: whether the entry of an index has to be in one page with the entry before it.
-        """
+        """Fills the page from encoded entries; those that ``goes_on`` share a page with the one before."""
         entries: list[orjson.Fragment] = []
         held_bytes = 0
         for index, encoded in enumerate(encoded_entries, self.offset):
@@ -152,7 +145,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One request for a page of a listing, which begins behind the entry ``after``."""
+    """A request for the page of a listing that begins behind the entry ``after``."""
 
     request: bytes
     after: str | None
@@ -160,13 +153,11 @@ class Listing:
 
     @classmethod
     def of(cls, endpoint: str, *place: object, query: NamesQuery, settings: Settings) -> Listing:
-        """The listing that a caller asks for.
+        """Checks the request of a caller.
 
-        Args:
-            place: what is listed: a warehouse and a database, or a table and a branch.
-
-        Raises RequestError: the page is larger than any may be. Raises PageTokenError: the token was not
-        given with this listing.
+        ``place``: scope of the listing: a warehouse and a database, or a table and a branch. Raises
+        RequestError: the page size is over the limit. Raises PageTokenError: the token came with another
+        listing.
         """
         size = query.page_size or settings.page_size
         if size > settings.page_size_max:
@@ -176,7 +167,7 @@ class Listing:
         return cls(request, after, size)
 
     def page(self, names: Sequence[str]) -> tuple[Sequence[str], str | None]:
-        """The names of this page, of all in ascending order, and the token of the page behind it."""
+        """Cuts this page from all names in ascending order; returns it with the next page's token."""
         start = 0 if self.after is None else bisect_right(names, self.after)
         page = names[start : start + self.size]
         return page, self.next_token(page[-1] if start + self.size < len(names) else None)

@@ -1,10 +1,10 @@
 """A plan as an Arrow IPC stream: the columns of the JSON answer, a record batch for up to 10,000 files.
 
-What is told of the whole plan is known before its files are written, so it stands in the schema's metadata,
-as JSON texts: ``summary``, ``snapshot_id``, ``schema_id``, ``warnings``, ``unknown_files``, ``timings_ms``,
-and ``schemas`` where they were asked for.
-The stream ends with Arrow's end-of-stream marker; one without it was cut. Batches are made as they are sent,
-and end early where their selections are large, so memory does not grow with the plan.
+Facts about the whole plan are known before its files are written, so the schema's metadata has them as JSON
+texts: ``summary``, ``snapshot_id``, ``schema_id``, ``warnings``, ``unknown_files``, ``timings_ms``, and
+``schemas`` on request.
+The stream ends with Arrow's end-of-stream marker; one without it was cut. Batches are made while they are
+sent, and end early if their selections are large, so memory does not grow with the plan.
 
 Partition values have these types:
 
@@ -77,13 +77,13 @@ _VALUES: Final[Mapping[str, Callable[[Any], object]]] = {
     "deleted_rows": as_bytes,
     "explain": lambda steps: list(map(_explain_step, steps)),
 }
-"""Objects as Arrow takes them."""
+"""Converters of objects to Arrow's values, by column."""
 
 
 def plan_batches(
     plan: Plan, partition_fields: Sequence[DataField], form: SelectionEncoding, *, explain: bool
 ) -> Iterator[bytes]:
-    """The plan in pieces of one batch, the first of which begins with the schema."""
+    """Yields the plan in batches; the first piece begins with the schema."""
     facts = {name: write_json(value) for name, value in plan_facts(plan).items()}
     schema = plan_schema(partition_fields, form, explain=explain).with_metadata(facts)
     piece = schema.serialize().to_pybytes()
@@ -100,7 +100,7 @@ def plan_batches(
 def plan_schema(
     partition_fields: Sequence[DataField], form: SelectionEncoding, *, explain: bool
 ) -> pa.Schema:
-    """The columns: the members of a planned file that were asked for, and with ``explain`` two more."""
+    """The columns: the requested members of a planned file, and two more with ``explain``."""
     partition = {field.name: _arrow_type(field.type) for field in partition_fields}
     columns = _FILE | {
         # Many readers take no struct without members.

@@ -1,16 +1,16 @@
-r"""The files of a plan as JSON objects, which Arrow's kernels write column by column; a plan as NDJSON.
+r"""The files of a plan as JSON objects, written column by column with Arrow's kernels; a plan as NDJSON.
 
-An object is its members joined: ``{"path":`` and the paths, ``,"file_name":`` and the names, and so on.
-Numbers become text all at once, and a partition becomes JSON once, however many files it has.
+An object is its members joined: ``{"path":`` and the paths, ``,"file_name":`` and the names, and so on. One
+call turns a column of numbers into text, and a partition is encoded once, however many files it has.
 
-NDJSON has one file on each line, and a last line with what is told of the whole::
+NDJSON has one file on each line, and a last line with the facts about the whole plan::
 
     {"path": "demo.db/events/bucket-0/data-1.parquet", ...}\n     as in the pages of a plan
     ...
     {"summary": {...}, "snapshot_id": 7, ...}\n                   the only line with a summary
 
-With ``explain`` the skipped files follow the kept ones, and every line of a file says which it is. Lines are
-made as they are sent, so memory does not grow with the plan; one that ends without a summary was cut.
+With ``explain`` the skipped files follow the kept ones, and every line of a file has a member ``skipped``.
+Lines are made while they are sent, so memory does not grow with the plan. A plan without a last line was cut.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _AT_ONCE: Final = 1_024
 _SELECTION_BYTES_AT_ONCE: Final = 1 << 20
 _SELECTIONS: Final = ("selection", "selection_format", "deleted_rows", "deleted_format")
 _ESCAPED: Final = r'["\\\x00-\x1f]'
-"""What JSON does not take in a string as it is."""
+"""Characters that JSON strings must escape."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +84,10 @@ class PlannedFile(SkippedFile):
 def plan_rows(
     plan: Plan, form: SelectionEncoding, offset: int = 0, *, tells_skipped: bool = False, end: str = ""
 ) -> Iterator[pa.LargeStringArray]:
-    """The kept files and then the skipped ones, each as a JSON object, made some at a time.
+    """Yields the kept files and then the skipped ones as JSON objects, in batches.
 
-    ``tells_skipped``: each object says by a member ``skipped`` which it is. Raises LimitExceededError: a file
-    has more positions than fit one list.
+    ``tells_skipped``: each object has a member ``skipped``. Raises LimitExceededError: a file has more
+    positions than fit one list.
     """
     for files, form_here, is_skipped in ((plan.files, form, "false"), (plan.skipped_files, None, "true")):
         more = f',"skipped":{is_skipped}' if tells_skipped else ""
@@ -100,7 +100,7 @@ def plan_rows(
 
 
 def plan_lines(plan: Plan, form: SelectionEncoding, *, explain: bool) -> Iterator[bytes]:
-    """The plan in pieces of some whole lines."""
+    """Yields the plan in pieces of whole lines."""
     started, encoding_seconds = time.perf_counter(), 0.0
     for rows in plan_rows(plan, form, tells_skipped=explain, end="\n"):
         _, offsets, content = rows.buffers()
@@ -112,7 +112,7 @@ def plan_lines(plan: Plan, form: SelectionEncoding, *, explain: bool) -> Iterato
 
 
 def plan_facts(plan: Plan, encode_ms: float | None = None) -> JsonMembers:
-    """What is told of a plan as a whole; with the time that writing it took, where that is known."""
+    """Facts about a plan as a whole, with the time to encode it if known."""
     timings = plan.timings_ms if encode_ms is None else {**plan.timings_ms, "encode": encode_ms}
     return {
         "summary": plan_summary(plan.summary),
@@ -134,9 +134,9 @@ def plan_summary(summary: Summary) -> JsonMembers:
 def encoded_selections(
     files: PlannedFiles, form: SelectionEncoding | None, start: int, stop: int, most_bytes: int
 ) -> dict[str, Column]:
-    """The rows to read, and the deleted ones if they were asked for, of the files from ``start`` on.
+    """Encodes the selected rows of the files from ``start`` on, and the deleted ones on request.
 
-    Of as many files before ``stop`` as take about ``most_bytes``. ``form``: None for files that are skipped.
+    Stops before file ``stop``, or once about ``most_bytes`` are filled. ``form``: None for skipped files.
     """
     if form is None or not (files.selections or files.deleted):
         return dict.fromkeys(_SELECTIONS, pa.nulls(stop - start))
@@ -173,23 +173,23 @@ def _rows(files: PlannedFiles, start: int, form: SelectionEncoding | None, end: 
 
 
 def _joined(members: Mapping[str, pa.Array | str], end: str, count: int) -> pa.LargeStringArray:
-    pieces, same = list[Any](), "{"
+    pieces, fixed = list[Any](), "{"
     for name, values in members.items():
-        same += f'"{name}":'
+        fixed += f'"{name}":'
         if isinstance(values, str):
-            same += values
+            fixed += values
         else:
-            pieces += [pa.scalar(same, pa.large_string()), values.cast(pa.large_string())]
-            same = ""
-        same += ","
-    same = same[:-1] + end
+            pieces += [pa.scalar(fixed, pa.large_string()), values.cast(pa.large_string())]
+            fixed = ""
+        fixed += ","
+    fixed = fixed[:-1] + end
     if not pieces:
-        return pa.repeat(pa.scalar(same, pa.large_string()), count)
-    return pc.binary_join_element_wise(*pieces, *(pa.scalar(text, pa.large_string()) for text in (same, "")))
+        return pa.repeat(pa.scalar(fixed, pa.large_string()), count)
+    return pc.binary_join_element_wise(*pieces, *(pa.scalar(text, pa.large_string()) for text in (fixed, "")))
 
 
 def _json(column: Column) -> pa.Array | str:
-    """A member in JSON; one text where it is the same for all files."""
+    """Encodes a member; returns one text if all files have an equal value."""
     match column:
         case Coded(distinct, codes):
             written = [write_json(value) for value in distinct]

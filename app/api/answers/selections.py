@@ -1,8 +1,8 @@
 """Sets of row positions as JSON or as bytes: a roaring bitmap, ranges, or positions.
 
-A bitmap travels in the portable roaring form: 32-bit, or 64-bit where the file has more than 2^31-1 rows.
-Work and memory follow the size of the answer, never the number of rows that a few bytes may stand for: ranges
-are found by set algebra, and lists of positions have a limit.
+A bitmap is sent in the portable roaring form: 32-bit, or 64-bit if the file has more than 2^31-1 rows. Work
+and memory follow the size of the answer, never the number of rows that a few bytes may stand for: ranges are
+found by set algebra, and lists of positions have a limit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ONE_BUCKET = struct.Struct("<QI")
 _PACKED = np.dtype("<u8")
 
 MOST_POSITIONS = 10_000_000
-"""In one list; ranges or a bitmap are the way to ask for more."""
+"""Most positions in one list; ranges and bitmaps have no such limit."""
 
 Array: TypeAlias = NDArray[np.uint64 | np.uint32]
 
@@ -54,13 +54,10 @@ DeletedRows = Annotated[
 
 
 def in_form(positions: Positions, form: SelectionForm, limit: int) -> bytes | Array | None:
-    """The set in the form that was asked for; None where that form has no positions.
+    """Encodes the set in the requested form; None if the form has no positions.
 
-    Returns:
-        The portable form of a bitmap, an array of shape (ranges, 2) with ends exclusive, or positions.
-
-    Raises:
-        LimitExceededError: more than ``limit`` positions were asked for one by one.
+    Returns the portable form of a bitmap, an array of shape (ranges, 2) with ends exclusive, or positions.
+    Raises LimitExceededError: a list of more than ``limit`` positions is requested.
     """
     match form:
         case SelectionForm.NONE | SelectionForm.COUNT:
@@ -74,22 +71,22 @@ def in_form(positions: Positions, form: SelectionForm, limit: int) -> bytes | Ar
 
 
 def encode_positions(positions: Positions, form: SelectionForm, limit: int) -> str | Array | None:
-    """The same for JSON."""
+    """Encodes the set in the requested form for JSON."""
     return as_json(in_form(positions, form, limit))
 
 
 def as_json(encoded: bytes | Array | None) -> str | Array | None:
-    """A set in its form, for JSON: a bitmap in base64."""
+    """Converts an encoded set for JSON: a bitmap becomes base64."""
     return base64.b64encode(encoded).decode() if isinstance(encoded, bytes) else encoded
 
 
 def as_bytes(encoded: bytes | Array | None) -> bytes | None:
-    """A set in its form, for Arrow: numbers as 64 bits in little-endian order."""
+    """Converts an encoded set for Arrow: numbers become 64 bits in little-endian order."""
     return encoded.astype(_PACKED).tobytes() if isinstance(encoded, np.ndarray) else encoded
 
 
 def sized_for(positions: Positions, row_count: int) -> Positions:
-    """The set in 32 bits, or in 64 for a file of more than 2^31-1 rows; itself where it is so already."""
+    """Converts the set to 32 bits, or to 64 for a file of more than 2^31-1 rows."""
     wide = row_count > _LAST_ROW_OF_32_BITS
     if wide == isinstance(positions, BitMap64):
         return positions
@@ -104,7 +101,7 @@ def sized_for(positions: Positions, row_count: int) -> Positions:
 
 
 def bitmap_format(positions: Positions, form: SelectionForm) -> str | None:
-    """``roaring32`` or ``roaring64``; None where the form is no bitmap."""
+    """Roaring form of a bitmap, ``roaring32`` or ``roaring64``; None for other forms."""
     if form is not SelectionForm.BITMAP:
         return None
     return "roaring64" if isinstance(positions, BitMap64) else "roaring32"
@@ -126,9 +123,9 @@ def _ranges(positions: Positions) -> Array:
     is_full = len(first) and positions.max() == np.iinfo(first.dtype).max
     ranges = np.empty((len(first), 2), np.uint64 if is_full else first.dtype)
     ranges[:, 0] = first
-    # So much memory takes longer to get than to fill, and may be used again.
+    # Freed now, so that the next array reuses the memory: allocating takes longer than filling.
     del first
-    last = _array(positions.difference(positions.shift(-1)))  # type: ignore[arg-type] # likewise
+    last = _array(positions.difference(positions.shift(-1)))  # type: ignore[arg-type] # one width, not a mix
     np.add(last, 1, out=ranges[:, 1], dtype=ranges.dtype)
     return ranges
 
@@ -139,7 +136,7 @@ def _array(positions: Positions) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class SelectionEncoding:
-    """How sets of positions are written."""
+    """Forms in which sets of positions are written."""
 
     selection: SelectionForm
     positions: int = MOST_POSITIONS
@@ -148,13 +145,13 @@ class SelectionEncoding:
     def encode(
         self, positions: Positions | None, row_count: int, form: SelectionForm
     ) -> tuple[bytes | Array | None, str | None]:
-        """A set of rows of a file of ``row_count`` in a form, and which roaring form a bitmap has."""
+        """Encodes rows of a file of ``row_count`` in a form; returns them with the bitmap's roaring form."""
         if positions is None:
             return None, None
         sized = sized_for(positions, row_count)
         return in_form(sized, form, self.positions), bitmap_format(sized, form)
 
     def members(self, positions: Positions | None, row_count: int) -> dict[str, str | Array | None]:
-        """``selection`` and ``selection_format`` in JSON; None is every row."""
+        """Builds ``selection`` and ``selection_format`` for JSON; None stands for every row."""
         encoded, bitmap = self.encode(positions, row_count, self.selection)
         return {"selection": as_json(encoded), "selection_format": bitmap}

@@ -1,4 +1,4 @@
-"""Answers about one version of a table: which version, which page, and whether the caller has it already."""
+"""Answers about one version of a table: its resolution, pages, and ``ETag``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from app.types.digest import digest, request_digest
 Answer = TypeVar("Answer")
 
 _PAGE_MEMBERS = {"page_size", "page_token"}
-# Which page, how new, and how long to wait; none of them changes what the answer about a version is.
+# Page, freshness and time budget do not change the answer about a version.
 _NOT_PART_OF_THE_ETAG = _PAGE_MEMBERS | {"max_staleness_ms", "budget_ms"}
 _TAG = re.compile(r'"[^"]*"')
 _RELEASE = __version__.encode()
@@ -36,17 +36,16 @@ _RELEASE = __version__.encode()
 
 @dataclass(frozen=True, slots=True)
 class Provisional(Generic[Answer]):
-    """An answer that may change for the same version: it is sent without ETag."""
+    """An answer that may change for the same version, and so is sent without ETag."""
 
     answer: Answer
 
 
 class PieceStream(StreamingResponse):
-    """Sends pieces that blocking work makes, each before a deadline of its own, as the caller takes them.
+    """Sends pieces as blocking work makes them, each within a deadline of its own.
 
-    The first piece is made before anything is sent, so that what goes wrong until then is a problem answer.
-    What goes wrong later breaks the connection off, and so does a caller who leaves a piece untaken: the
-    answer then lacks its end.
+    A failure before the first piece becomes a problem answer, since nothing is sent until then. A later
+    failure breaks the connection off, and so does a caller who stops reading: the answer then lacks its end.
     """
 
     def __init__(
@@ -91,10 +90,10 @@ class Question:
     def answer(
         self, compute: Callable[[Version, Window, NextToken], object | Provisional[object]]
     ) -> Response:
-        """The JSON answer: what ``compute`` gives for the version and the page, or 304 without asking it.
+        """Answers in JSON with the result of ``compute``, or with 304 without calling it.
 
-        Raises PageTokenError: the page token is not of this request. Raises SnapshotExpiredError: the
-        snapshot that a page token goes on with is gone.
+        Raises PageTokenError: the token is of another request. Raises SnapshotExpiredError: its snapshot is
+        gone.
         """
         request = self._digest()
         token = self._token(request)
@@ -112,15 +111,12 @@ class Question:
             return Response(content, headers=headers, media_type="application/json")
 
         tag = digest(key.identity, request, repr(window).encode(), _RELEASE)
-        return self._unless_known(version, tag, write)
+        return self._unless_cached(version, tag, write)
 
     def stream(
         self, media_type: str, compute: Callable[[Version], Iterator[bytes] | Provisional[Iterator[bytes]]]
     ) -> Response:
-        """The whole answer in pieces: what ``compute`` gives for the version, or 304 without asking it.
-
-        Raises RequestError: a page was asked for.
-        """
+        """Streams the result of ``compute``, or answers 304. Raises RequestError: a page was requested."""
         if not _PAGE_MEMBERS.isdisjoint(name for name, value in self.body if value is not None):
             raise RequestError(
                 f"{media_type} is answered as one stream: leave page_size and page_token away, or accept "
@@ -133,16 +129,16 @@ class Question:
             return PieceStream(self.runtime, pieces, media_type=media_type, headers=headers)
 
         tag = digest(version_key(version).identity, self._digest(), media_type.encode(), _RELEASE)
-        return self._unless_known(version, tag, write)
+        return self._unless_cached(version, tag, write)
 
-    def _unless_known(
+    def _unless_cached(
         self, version: Version, tag: bytes, write: Callable[[Mapping[str, str]], Response]
     ) -> Response:
         etag = f'W/"{tag.hex()}"'
         headers = {"ETag": etag, "X-Snapshot-Age-Ms": f"{version.resolved.age_ms:.0f}", **self.headers}
         return (
             Response(status_code=304, headers=headers)
-            if is_known(etag, self.if_none_match)
+            if etag_matches(etag, self.if_none_match)
             else write(headers)
         )
 
@@ -153,7 +149,7 @@ class Question:
     def _version_of(self, token: PageToken) -> Version:
         """Exactly the version of earlier pages, whatever has been committed since."""
         selector, key = self.body.selector, token.version
-        # A tag keeps its snapshot where no snapshot of that number is left.
+        # A tag keeps its snapshot when the snapshot of that number has expired.
         by_number = selector.tag is None and key.snapshot_id is not None
         pinned = SnapshotSelector(key.snapshot_id, branch=selector.branch) if by_number else selector
         version = same_version(self.runtime, self.table, pinned, key)
@@ -193,7 +189,7 @@ def _untagged(
 def same_version(
     runtime: Runtime, table: TableRef, selector: SnapshotSelector, key: VersionKey
 ) -> Version | None:
-    """The version that a selector names, if it is the one of a key by its schemas, too; None if it is not."""
+    """Resolves a selector with the schemas of a key; None if the result is another version."""
     try:
         version = runtime.service.resolve(table, replace(selector, schemas=key.schemas))
     except NotFoundError:
@@ -202,12 +198,12 @@ def same_version(
 
 
 def version_key(version: Version) -> VersionKey:
-    """What tells a version from all others."""
+    """The key of a version."""
     return VersionKey(digest(version.identity.encode()), version.snapshot_id, version.schema.ids)
 
 
-def is_known(etag: str, if_none_match: Iterable[str]) -> bool:
-    """Whether one of the ``If-None-Match`` headers names ``etag``; weak tags are as good as strong ones."""
+def etag_matches(etag: str, if_none_match: Iterable[str]) -> bool:
+    """True if one of the ``If-None-Match`` headers names ``etag``; weak tags match strong ones."""
     names = set(_TAG.findall(etag))
     return any(
         header.strip() == "*" or not names.isdisjoint(_TAG.findall(header)) for header in if_none_match

@@ -1,7 +1,7 @@
-"""``/ui``: a page that shows why files are read or skipped, made of the API's own answers.
+"""``/ui``: a page that shows why files are read or skipped, built from the API's own answers.
 
-Its files are those of this directory, as they are: no other host, no build step. They hold nothing secret, so
-they need no token; what they ask of the API does.
+Its files are served from this directory as they are: no other host, no build step. They hold nothing secret
+and need no token; their requests to the API do.
 """
 
 import hashlib
@@ -27,12 +27,12 @@ FILES: Final = tuple(
         file.name for file in files("app.api.explorer").iterdir() if file.name.endswith(tuple(_MEDIA_TYPES))
     )
 )
-"""The names of the page's files."""
+"""Names of the page's files."""
 
 PATHS: Final = ("/ui", *(f"/ui/{name}" for name in FILES if name != _PAGE))
-"""The paths of the page and of the files that it loads."""
+"""Paths of the page and of the files that it loads."""
 
-# Markup that is made of texts is refused as well, so that no name of a table can become part of the page.
+# Trusted types keep names of tables from becoming markup of the page.
 _POLICY: Final = (
     "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; "
     "require-trusted-types-for 'script'"
@@ -40,13 +40,13 @@ _POLICY: Final = (
 
 
 async def explorer_file(request: Request) -> Response:
-    """Give the page, or one of its files; a browser that has it asks whether it changed."""
+    """Serve the page, or one of its files, with an ``ETag`` for revalidation."""
     name = request.scope["route"].path.removeprefix("/ui").removeprefix("/") or _PAGE
     content, tag = _file(name)
     headers = {"ETag": tag, "Content-Security-Policy": _POLICY}
-    known = request.headers.get("if-none-match", "")
-    if tag.strip('"') in known:
-        # A compressed answer's tag is this one and a suffix.
+    if_none_match = request.headers.get("if-none-match", "")
+    if tag.strip('"') in if_none_match:
+        # Compression may have added a suffix to the tag.
         return Response(status_code=304, headers=headers)
     return Response(content, media_type=_MEDIA_TYPES[name[name.rindex(".") :]], headers=headers)
 

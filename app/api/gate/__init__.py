@@ -1,4 +1,4 @@
-"""Who gets in, and when: callers and their rights, and bounds on the number of requests."""
+"""Authentication, authorisation, and bounds on the number of requests."""
 
 from app.api.gate.access import (
     Authentication,
@@ -16,7 +16,7 @@ __all__ = [
     "MOST_REQUESTS",
     # Middleware that admits, queues and refuses requests.
     "Admission",
-    # Middleware that finds out who asks.
+    # Middleware that identifies callers.
     "Authentication",
     # Finds the caller of a request.
     "Gate",

@@ -1,13 +1,13 @@
-"""Who asks, and what a caller may do: settled of every request before it counts for anything.
+"""Authentication of callers, and the access that each route requires.
 
-What is open answers everybody. For all else there is one of three gates:
+Open routes answer everybody. All others stand behind one of three gates:
 
-- tokens: the secret of ``Authorization: Bearer`` names the caller, and without one the answer is 401;
-- this machine: without tokens, callers of this machine alone get in;
-- none: the operator has said that everybody may ask.
+- tokens: the secret of ``Authorization: Bearer`` names the caller, and a request without one gets 401;
+- this machine: a service without tokens lets in callers of this machine only;
+- none: the operator lets everybody in.
 
-What a caller may do is stated here once for every route, and settled before the route does anything. A route
-that is missing here is for admins only.
+:data:`ACCESS` states the required access of every route, and it is checked before the route runs. A route
+that is missing there is for admins only.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 Headers: TypeAlias = "Mapping[bytes, bytes]"
 Gate: TypeAlias = "Callable[[Scope, Headers], Caller | Problem]"
 
-_LOOKED_AT: Final = frozenset({b"authorization", b"host", b"origin", b"sec-fetch-site"})
+_RELEVANT: Final = frozenset({b"authorization", b"host", b"origin", b"sec-fetch-site"})
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _BEARER = re.compile(rb"bearer +([\x21-\x7e]{1,512}) *", re.IGNORECASE)
-_TWICE: Final = b","
+_REPEATED: Final = b","
 
 
 class Authentication:
-    """ASGI middleware that finds out who asks, as ``caller`` in the state of the scope."""
+    """ASGI middleware that identifies callers, as ``caller`` in the state of the scope."""
 
     def __init__(self, app: ASGIApp, gate: Gate, is_open: Collection[str]) -> None:
         self._app = app
@@ -56,8 +56,8 @@ class Authentication:
             return
         headers: dict[bytes, bytes] = {}
         for name, value in scope["headers"]:
-            if name in _LOOKED_AT:
-                headers[name] = headers[name] + _TWICE + value if name in headers else value
+            if name in _RELEVANT:
+                headers[name] = headers[name] + _REPEATED + value if name in headers else value
         answer = _forgery(scope, headers) or self._gate(scope, headers)
         if isinstance(answer, Problem):
             await answer.response(scope)(scope, receive, send)
@@ -68,17 +68,14 @@ class Authentication:
 
 
 def everybody(_scope: Scope, _headers: Headers) -> Caller:
-    """The gate of an operator who has said that everybody may ask."""
+    """The gate of an operator who lets everybody in."""
     return EVERYBODY
 
 
 def this_machine(scope: Scope, headers: Headers) -> Caller | Problem:
-    """The gate of a service without tokens: callers of this machine, as the connection and the host tell.
-
-    Both ends of the connection have to be loopback, whatever address the server listens on, and a proxy that
-    forwards for somebody else does not get in. The host keeps out pages of other sites that a browser of this
-    machine was led to by a name that resolves to it (DNS rebinding).
-    """
+    """The gate of a service without tokens, which lets in callers of this machine."""
+    # Both ends must be loopback, whatever address the server listens on: a proxy on this machine may forward
+    # for a remote caller.
     client, server = (scope.get(end) for end in ("client", "server"))
     client_address = ip_address(str(client[0])) if client else None
     server_address = ip_address(str(server[0])) if server else None
@@ -90,6 +87,7 @@ def this_machine(scope: Scope, headers: Headers) -> Caller | Problem:
             "PAIMON_INDEX_TOKENS_FILE, or PAIMON_INDEX_AUTH=off to answer everybody",
         )
     host = headers.get(b"host", b"").decode("latin-1")
+    # DNS rebinding: a page of another site reaches loopback under a name of its own.
     if not _names_this_machine(host):
         return problem_of_status(
             403,
@@ -129,13 +127,12 @@ def _unauthorized(detail: str, error: str | None) -> Problem:
 
 
 def _forgery(scope: Scope, headers: Headers) -> Problem | None:
-    """Why a request that a browser sends for a page of another site is refused; None for all others.
-
-    Browsers tell it by ``Sec-Fetch-Site`` or, over plain HTTP and in older ones, by ``Origin``; other callers
-    send neither. What only reads needs no such care: a page of another site is not given the answer.
-    """
+    """Refuses a request that a browser sends for a page of another site; None for all others."""
+    # Browsers do not show answers to reads to a page of another site.
     if scope["method"] in _SAFE_METHODS:
         return None
+    # Browsers send Sec-Fetch-Site or, over plain HTTP and in older releases, Origin; other callers send
+    # neither.
     site = headers.get(b"sec-fetch-site")
     if site is not None:
         is_own = site in (b"same-origin", b"none")
@@ -148,30 +145,30 @@ def _forgery(scope: Scope, headers: Headers) -> Problem | None:
 
 
 def _names_this_machine(host: str) -> bool:
-    """Whether no other site can have this name: localhost, a number, or a name without a dot."""
+    """True for names that no other site can have: localhost, an address, or a name without a dot."""
     name = host[: host.rfind("]") + 1] if host.startswith("[") else host.partition(":")[0]
     name = name.strip("[]").rstrip(".").lower()
     return "." not in name or name.endswith(".localhost") or ip_address(name) is not None
 
 
 class Access(Enum):
-    """Who may ask an endpoint."""
+    """Callers that an endpoint admits."""
 
     OPEN = auto()
     """Everybody."""
     DOCUMENTATION = auto()
-    """Everybody, or whoever has a token, as the operator has set for the documentation."""
+    """Everybody or any token, as the operator has set for the documentation."""
     METRICS = auto()
-    """Everybody, or whoever has a token, as the operator has set for metrics."""
+    """Everybody or any token, as the operator has set for metrics."""
     TOKEN = auto()
-    """Whoever has a token; the answer shows only what it may see."""
+    """Any token; the answer shows only what the token may see."""
     DATA = auto()
     """Tokens for the warehouse that the path names, and for the database, if it names one."""
     ADMIN = auto()
     """Admins."""
 
 
-# Whether these need a token is settled before there is a route.
+# The middleware checks these before the router runs.
 _WITHOUT_CALLER: Final = frozenset({Access.OPEN, Access.DOCUMENTATION, Access.METRICS})
 _INDEX_FILES: Final = "/v1/{warehouse}/index-files"
 
@@ -216,11 +213,11 @@ ACCESS: Final[Mapping[str, Access]] = {
     f"GET {ICEBERG}/v1/config": Access.TOKEN,
     **dict.fromkeys(ICEBERG_ROUTES, Access.DATA),
 }
-"""Who may ask, by method and path of the route; those of Iceberg are there where the operator has set it."""
+"""Required access, by method and path of the route."""
 
 
 def open_paths(settings: Settings) -> frozenset[str]:
-    """The paths that everybody may ask for."""
+    """Paths that need no token."""
     is_open = {Access.OPEN}
     if settings.docs_access == "open":
         is_open.add(Access.DOCUMENTATION)
@@ -230,11 +227,10 @@ def open_paths(settings: Settings) -> frozenset[str]:
 
 
 async def authorise(request: Request) -> None:
-    """Refuses what the caller may not do; a dependency of the application, and so of all its routes.
+    """Refuses callers without the required access; a dependency of all routes.
 
-    Whether a warehouse or database exists makes no difference to a caller who may not use it.
-
-    Raises ProblemError: 401 or 403.
+    A caller who may not use a warehouse or database gets 403 whether or not it exists. Raises ProblemError:
+    401 or 403.
     """
     access = ACCESS.get(f"{request.method} {request.scope['route'].path}", Access.ADMIN)
     if access in _WITHOUT_CALLER:
@@ -248,7 +244,7 @@ async def authorise(request: Request) -> None:
 
 
 async def caller_of(request: Request) -> Caller:
-    """Who asks."""
+    """The caller of a request."""
     caller: Caller | None = request.scope["state"].get("caller")
     if caller is None:
         raise ProblemError(
@@ -260,7 +256,7 @@ async def caller_of(request: Request) -> Caller:
 def check_place(caller: Caller, warehouse: str, database: str | None) -> None:
     """Refuses a warehouse, or a database of it, that the caller may not use."""
     if not caller.may_use(warehouse):
-        # What a token may use is its own; whether it is there is not looked at.
+        # The list holds the token's own grants and tells nothing about existence.
         own = listed(sorted(caller.warehouses or ()))
         raise _forbidden(f"the token {caller.name!r} may not use warehouse {warehouse!r}; it may use {own}")
     if database is not None and not caller.may_use(warehouse, database):
@@ -271,7 +267,7 @@ def check_place(caller: Caller, warehouse: str, database: str | None) -> None:
 
 
 def check_path(caller: Caller, warehouse: str, path: str | None) -> None:
-    """Refuses a file outside of the databases that the caller may use; None is no file of the warehouse."""
+    """Refuses a file outside of the caller's databases; None is no file of the warehouse."""
     if caller.databases is None or path is None:
         return
     directory = path.partition("/")[0]

@@ -1,29 +1,27 @@
-"""Who gets in, and whose turn it is: every bound on the number of requests.
+"""Admission: every bound on the number of requests, and the order in which they run.
 
 ========================= ============================================== =====================================
 bound                     what counts                                    beyond it
 ========================= ============================================== =====================================
 :func:`refuse_unread`     seconds for which a request lay unread         429, without being parsed
-:class:`Admission`        requests of a process, whatever they wait for; 429 at once; 503 before the service
-                          also bodies that arrive and answers on their   is ready
-                          way
-:class:`Bulkhead`         requests of a warehouse that are worked on, or the one that waits longest is 429
-                          wait for a thread
-threads of a bulkhead     requests of a warehouse that are worked on     the oldest and the newest are begun
-                                                                         by turns
-:mod:`app.work.cores`  threads that compute, as many as cores         warehouses go round; of one, those go
-                                                                         first that have begun, then newest
+:class:`Admission`        requests in flight in a process, including     429 at once; 503 before the service
+                          bodies that arrive and answers being sent      is ready
+:class:`Bulkhead`         requests of a warehouse that run or wait for a 429 for the one that waits longest
+                          thread
+threads of a bulkhead     requests of a warehouse that run               the oldest and the newest start in
+                                                                         turn
+:mod:`app.work.cores`     threads that compute, as many as cores         warehouses take turns; within one,
+                                                                         started work goes first, then newest
 ========================= ============================================== =====================================
 
-Health answers always, so that whoever watches the service sees why nothing else does.
+Health always answers, so that monitoring sees why nothing else does.
 
-Each warehouse has threads and places of its own, so that a storage that hangs holds up no other warehouse;
-large bodies are parsed by threads beside them, which storage never holds up. What is about no warehouse has
-its own as well.
+Each warehouse has threads and places of its own, so that a hanging storage holds up no other warehouse.
+Separate threads parse large bodies, so storage never holds up parsing. Requests about no warehouse have
+threads of their own, too.
 
-In the order of their coming alone, each request would be begun only when its caller is about to give up, and
-under a load that lasts nobody would be answered at all. With the newest always first, callers who wait for
-as long as it takes would be left until their deadline.
+First-in-first-out would start each request when its caller is about to give up, and under lasting overload
+nobody would be answered. Newest-first would leave patient callers waiting until their deadline.
 """
 
 from __future__ import annotations
@@ -45,8 +43,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# Weight of the latest request in the moving mean of request times.
 _WEIGHT: Final = 1 / 16
-"""Of the latest request in the mean of what a request takes."""
 
 _LONGEST_PAUSE_SECONDS: Final = 30
 
@@ -54,7 +52,7 @@ _GUARDED: Final = ("/v1/", "/iceberg/")
 _FIRST_BYTES: Final = 256
 
 MOST_REQUESTS: Final = 2_048
-"""Of one process, under way at one time."""
+"""Limit of requests in flight in one process."""
 
 
 def refuse_unread(head: bytes) -> bytes | None:
@@ -72,12 +70,12 @@ def refuse_unread(head: bytes) -> bytes | None:
 
 
 class Admission:
-    """ASGI middleware in front of everything under ``/v1`` and ``/iceberg``."""
+    """ASGI middleware that bounds requests under ``/v1`` and ``/iceberg``."""
 
     def __init__(self, app: ASGIApp, requests: int) -> None:
         self._app = app
         self._requests = requests
-        self._under_way = 0
+        self._in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
@@ -88,28 +86,26 @@ class Admission:
         if refusal is not None:
             await refusal.response(scope)(scope, receive, send)
             return
-        self._under_way += 1
+        self._in_flight += 1
         try:
             await self._app(scope, receive, send)
         finally:
-            self._under_way -= 1
+            self._in_flight -= 1
 
     def _refusal(self, scope: Scope) -> Problem | None:
         if scope["app"].state.runtime is None:
             return problem_of_status(503, "the service is starting or shutting down", headers=AGAIN)
-        if self._under_way >= self._requests:
-            detail = f"{self._requests} requests are under way already"
+        if self._in_flight >= self._requests:
+            detail = f"{self._requests} requests are in flight already"
             return problem_of_status(429, detail, headers=AGAIN, limit=self._requests)
         return None
 
 
 class Bulkhead:
-    """Threads, and a line of those who wait for them; used by the event loop alone.
+    """Threads and a queue of requests that wait for them; used by the event loop alone.
 
-    ``warehouse``: None for what reads from none. ``threads``: how many there are. A thread that storage holds
-    up stays counted after its request was answered with 504, so that no number of such requests makes more
-    threads. ``limit``: requests that are worked on or wait. Those whose body is still arriving, or whose
-    answer has begun, are not among them.
+    ``warehouse``: None for requests about no warehouse. ``threads``: size of the pool. ``limit``: requests
+    that run or wait; bodies that still arrive and answers that have begun do not count.
     """
 
     def __init__(self, warehouse: str | None, threads: int, limit: int) -> None:
@@ -117,7 +113,7 @@ class Bulkhead:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"paimon-index-{warehouse or ''}")
         self._threads = self._free = threads
         self._limit = limit
-        self._answered_for: set[asyncio.Future[Any]] = set()
+        self._running: set[asyncio.Future[Any]] = set()
         self._waiting: dict[asyncio.Future[Any], Callable[[], Any]] = {}
         self._pieces: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
         self._oldest_next = False
@@ -125,16 +121,15 @@ class Bulkhead:
 
     @property
     def under_way(self) -> int:
-        """Requests that are worked on, for somebody who waits, or wait for a thread."""
-        return len(self._answered_for) + len(self._waiting)
+        """Requests that run for a waiting caller, or wait for a thread."""
+        return len(self._running) + len(self._waiting)
 
     def submit(self, work: Callable[[], T], *, is_begun: bool = False) -> asyncio.Future[T]:
-        """The result of ``work`` in a thread; to be cancelled when nobody waits for it any more.
+        """Runs ``work`` in a thread; the caller cancels the future once nobody waits for it.
 
-        It raises :class:`BusyError` if newer requests take the last place while this one waits for a thread.
-
-        ``is_begun``: for an answer of which some is sent already: it is never refused, and goes first. Raises
-        BusyError: the limit is reached, and none of the others can be refused.
+        ``is_begun``: part of the answer is sent already, so the work is never refused and goes first. The
+        future fails with BusyError if newer requests take the last place. Raises BusyError: the limit is
+        reached, and no waiting request can be refused instead.
         """
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         if is_begun:
@@ -148,17 +143,17 @@ class Bulkhead:
         return answer
 
     def is_waiting(self, answer: asyncio.Future[T]) -> bool:
-        """Whether a request waits for a thread."""
+        """True while a request waits for a thread."""
         return answer in self._waiting
 
     def close(self) -> None:
-        """Ends the threads; work that was not begun is dropped."""
+        """Ends the threads and drops work that has not started."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _refuse_oldest(self) -> None:
         pause = len(self._waiting) * self._mean_seconds / self._threads
         error = BusyError(
-            f"{self._limit} requests are worked on already",
+            f"{self._limit} requests run or wait already",
             limit=self._limit,
             pause_seconds=min(max(1, math.ceil(pause)), _LONGEST_PAUSE_SECONDS),
         )
@@ -166,7 +161,7 @@ class Bulkhead:
             raise error
         oldest = next(iter(self._waiting))
         del self._waiting[oldest]
-        # A caller who has just gone away makes room as well; his answer leaves in the loop's next turn.
+        # A caller who has just gone away frees a place too, though the loop removes the future only later.
         if not oldest.done():
             oldest.set_exception(error)
 
@@ -178,9 +173,11 @@ class Bulkhead:
                 answer = next(iter(self._waiting) if self._oldest_next else reversed(self._waiting))
                 self._oldest_next = not self._oldest_next
                 work = self._waiting.pop(answer)
-                self._answered_for.add(answer)
+                self._running.add(answer)
             if answer.done():
                 continue
+            # A thread that storage holds up is not free, even after its request was answered with 504. So no
+            # number of such requests makes more threads.
             self._free -= 1
             loop = asyncio.get_running_loop()
             ended = partial(self._end, answer, loop.time())
@@ -203,4 +200,4 @@ class Bulkhead:
 
     def _leave(self, answer: asyncio.Future[Any]) -> None:
         self._waiting.pop(answer, None)
-        self._answered_for.discard(answer)
+        self._running.discard(answer)

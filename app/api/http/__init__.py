@@ -1,4 +1,4 @@
-"""What all endpoints share of HTTP: paths, JSON, ``Accept``, problems, and the headers of every answer."""
+"""HTTP parts that all endpoints share: paths, JSON, ``Accept``, problems, and the headers of every answer."""
 
 from app.api.http.headers import Compression, Heads, RequestIds, SecurityHeaders
 from app.api.http.problems import ProblemError, problem_of, problem_of_status

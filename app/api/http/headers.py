@@ -1,15 +1,11 @@
-"""Headers: what a caller likes to get, the id of a request, and what browsers and caches may do with answers.
+"""Request and response headers: negotiation, request ids, security and caching.
 
-``Accept`` and ``Accept-Encoding`` are lists of names with qualities.
+Every request has an id: the caller's own, if it is well-formed, or a new one. The id goes out in
+``X-Request-Id`` and as ``instance`` of problems, and into the log with the error. Only the security headers
+are outside of this layer, so it also turns unexpected exceptions into a problem answer.
 
-Every request has an id: the caller's own, if it looks like one, or a new one.
-
-The id goes out in ``X-Request-Id`` and as ``instance`` of problems, and into the log with what went wrong.
-Only the security headers are outside of this layer, so it also turns what nobody expected into a problem
-answer.
-
-An answer belongs to whoever asked: one with an ``ETag`` may be kept by its caller, who asks before using it
-again; all others are not kept. A route that sets one of these headers itself keeps its own.
+An answer belongs to its caller: one with an ``ETag`` may be stored and revalidated before each use; all
+others must not be stored. A route that sets one of these headers itself keeps its own.
 """
 
 from __future__ import annotations
@@ -47,20 +43,17 @@ _ACCEPTABLE = re.compile(r"[A-Za-z0-9._:+/=@-]{1,128}")
 
 
 def request_id_of(request: Request) -> str:
-    """The id that this request was given."""
+    """The id of this request."""
     request_id: str = request.scope["state"]["request_id"]
     return request_id
 
 
 class BrokenOffError(Exception):
-    """Tells the server that an answer which has begun will have no end."""
+    """Signals the server that an answer which was partly sent will not be finished."""
 
 
 class Heads:
-    """ASGI middleware that answers HEAD as GET, without the body: balancers and ``curl -I`` send it.
-
-    Iceberg's catalog has answers of its own to it.
-    """
+    """ASGI middleware that answers HEAD, which load balancers and ``curl -I`` send, as GET without body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -68,6 +61,7 @@ class Heads:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
         path = scope.get("path", "").removeprefix(scope.get("root_path", ""))
+        # Iceberg's catalog answers HEAD by itself.
         if scope["type"] != "http" or scope["method"] != "HEAD" or path.startswith(f"{ICEBERG}/"):
             await self._app(scope, receive, send)
             return
@@ -75,7 +69,7 @@ class Heads:
         as_get = {**scope, "method": "GET"}
 
         async def send_head(message: Message) -> None:
-            # The router notes the route there; the account of the request reads it here.
+            # The router stores the route in the copy; the accounting reads it from the original.
             scope["route"] = as_get.get("route")
             await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
 
@@ -83,7 +77,7 @@ class Heads:
 
 
 class RequestIds:
-    """ASGI middleware that names requests and answers for bugs."""
+    """ASGI middleware that gives requests an id, and answers unexpected exceptions."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -96,40 +90,40 @@ class RequestIds:
         given = Headers(scope=scope).get(HEADER, "")
         request_id = given if _ACCEPTABLE.fullmatch(given) else uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
-        begun = False
+        has_started = False
 
         async def send_named(message: Message) -> None:
-            nonlocal begun
+            nonlocal has_started
             if message["type"] == "http.response.start":
-                begun = True
+                has_started = True
                 MutableHeaders(scope=message)[HEADER] = request_id
             await send(message)
 
         try:
             await self._app(scope, receive, send_named)
         except asyncio.CancelledError:
-            # What is under way is cancelled only where the process ends before it is done.
+            # Only a process that shuts down cancels requests in flight.
             _log.warning("request %s: broken off, the service is shutting down", request_id)
-            if not begun:
+            if not has_started:
                 headers = {**AGAIN, "Connection": "close"}
                 problem = problem_of_status(503, "the service is shutting down", headers=headers)
                 await problem.response(scope)(scope, receive, send_named)
         except ClientDisconnect:
             _log.info("request %s: the caller went away", request_id)
-        except Exception as error:  # noqa: BLE001 - answered and told in the log
+        except Exception as error:  # noqa: BLE001 - answered and logged
             _log.error("request %s: %s %s: %s", request_id, scope["method"], scope["path"], places_of(error))
             _log.debug("request %s: what the exceptions say", request_id, exc_info=True)
-            if begun:
-                # The server closes the connection, and writes an exception of its own kind to the log.
+            if has_started:
+                # Makes the server close the connection.
                 raise BrokenOffError(f"the answer to request {request_id} broke off") from None
             await problem_of(error).response(scope)(scope, receive, send_named)
 
 
 def places_of(error: BaseException) -> str:
-    """The kinds of an exception and of those that it came from, and where each was raised, innermost last.
+    """Lists an exception and its causes by type and traceback, innermost last.
 
-    This is what the log has of an exception that nobody raised on purpose, unless its level is DEBUG: texts
-    of exceptions may hold literals of a filter, or what a storage library says of its endpoint.
+    Texts of exceptions stay out, since they may hold literals of a filter, or a storage library's endpoint;
+    the log has them at level DEBUG.
     """
     return "\n".join(
         f"{type(link).__name__}\n{''.join(traceback.format_tb(link.__traceback__))}" for link in _chain(error)
@@ -151,12 +145,12 @@ _HEADERS: Final = (
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-_KEPT: Final = (b"cache-control", b"private, no-cache")
-_NOT_KEPT: Final = (b"cache-control", b"no-store")
+_REVALIDATED: Final = (b"cache-control", b"private, no-cache")
+_NOT_STORED: Final = (b"cache-control", b"no-store")
 
 
 class SecurityHeaders:
-    """ASGI middleware that adds these headers; the outermost, so that no answer goes out without."""
+    """ASGI middleware that adds security headers; the outermost, so that every answer has them."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -171,7 +165,7 @@ class SecurityHeaders:
             if message["type"] == "http.response.start":
                 headers = message["headers"]
                 names = {name for name, _ in headers}
-                defaults = (*_HEADERS, _KEPT if b"etag" in names else _NOT_KEPT)
+                defaults = (*_HEADERS, _REVALIDATED if b"etag" in names else _NOT_STORED)
                 added = (header for header in defaults if header[0] not in names)
                 message = {**message, "headers": [*headers, *added]}
             await send(message)
@@ -183,7 +177,7 @@ _ACCEPT_ENCODING = b"accept-encoding"
 
 
 class PlanFormat(StrEnum):
-    """The media types of a plan; among those that a caller likes equally, the first."""
+    """The media types of a plan; the first wins among those that a caller accepts equally."""
 
     JSON = "application/json"
     LINES = "application/x-ndjson"
@@ -191,7 +185,7 @@ class PlanFormat(StrEnum):
 
 
 def qualities(header: str) -> dict[str, float]:
-    """How much a caller likes each name, from 0 for not at all to 1; parameters but ``q`` are cut off."""
+    """Reads the quality of each name, 0 to 1; ignores parameters except ``q``."""
     by_name = {}
     for part in header.lower().split(","):
         name, *parameters = map(str.strip, part.split(";"))
@@ -204,14 +198,14 @@ def qualities(header: str) -> dict[str, float]:
 
 
 def preferred_format(accept: str) -> PlanFormat:
-    """The format to answer in; the first one for a caller who takes none of them."""
+    """The format to answer in; JSON for a caller who accepts none of them."""
     return max(PlanFormat, key=partial(_quality, qualities(accept)))
 
 
 def prefers_page(accept: str) -> bool:
-    """Whether a caller likes a page to read better than JSON, as browsers do."""
-    liked = qualities(accept)
-    return _quality(liked, "text/html") > _quality(liked, PlanFormat.JSON)
+    """True if a caller accepts HTML with a higher quality than JSON, as browsers do."""
+    accepted = qualities(accept)
+    return _quality(accepted, "text/html") > _quality(accepted, PlanFormat.JSON)
 
 
 class Compression(GZipMiddleware):
@@ -222,13 +216,14 @@ class Compression(GZipMiddleware):
         """Handles one request."""
         if scope["type"] == "http":
             accepted = qualities(Headers(scope=scope).get(_ACCEPT_ENCODING.decode(), ""))
-            # Starlette looks for the name alone, which callers also send to refuse it: gzip;q=0.
+            # Starlette looks for the name only, and takes gzip;q=0, which refuses it, for consent.
             if not accepted.get("gzip", 0.0):
-                # In place: the router notes the route in the scope that the account of the request has.
+                # The scope is changed in place, since the accounting reads the route that the router stores
+                # there.
                 scope["headers"] = [each for each in scope["headers"] if each[0] != _ACCEPT_ENCODING]
 
         async def send_varied(message: Message) -> None:
-            # An answer without a body has the headers of the one with it, which caches go by.
+            # A 304 carries the headers of the full answer, and caches rely on Vary.
             if message["type"] == "http.response.start" and message["status"] == HTTPStatus.NOT_MODIFIED:
                 MutableHeaders(scope=message).add_vary_header("Accept-Encoding")
             await send(message)
@@ -236,6 +231,6 @@ class Compression(GZipMiddleware):
         await super().__call__(scope, receive, send_varied)
 
 
-def _quality(liked: Mapping[str, float], media_type: str) -> float:
+def _quality(accepted: Mapping[str, float], media_type: str) -> float:
     ranges = (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
-    return next((liked[media] for media in ranges if media in liked), 0.0)
+    return next((accepted[media] for media in ranges if media in accepted), 0.0)

@@ -27,7 +27,7 @@ ICEBERG_ROUTES = tuple(
     )
     for method in methods.split()
 )
-"""What there is of Iceberg's REST catalog beside its configuration; a warehouse is what it calls a prefix."""
+"""Endpoints of Iceberg's REST catalog except its configuration; its prefix is our warehouse."""
 
 WarehouseName = Annotated[str, Path(description="A name from the server's configuration.", examples=["main"])]
 DatabaseName = Annotated[str, Path(examples=["demo"])]

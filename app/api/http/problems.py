@@ -1,11 +1,11 @@
-"""Errors as HTTP answers: RFC 9457 problem details, told in one place.
+"""Errors as HTTP answers: RFC 9457 problem details.
 
-``type`` is a slug under ``urn:paimon-index:error:`` that stays the same over releases, ``instance`` the
-request id. What else is known has a member: ``column``, ``position``, ``path``, ``offset``, ``limit``.
+``type`` is a slug under ``urn:paimon-index:error:`` that never changes between releases, ``instance`` the
+request id. Further facts have members of their own: ``column``, ``position``, ``path``, ``offset``,
+``limit``.
 
-Iceberg's clients read ``{"error": {"message", "type", "code"}}``. A status that Iceberg's document does not
-know becomes the one that it has for the same. It has none for a damaged table: that is 424 as everywhere,
-since a 5xx says that the service failed.
+Iceberg's clients read ``{"error": {"message", "type", "code"}}``. A status that Iceberg's document lacks
+becomes its nearest one. It has none for a damaged table; that stays 424, since a 5xx would blame the service.
 """
 
 from __future__ import annotations
@@ -59,11 +59,7 @@ class ProblemDetails:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One problem answer.
-
-    ``slug``: what follows ``urn:paimon-index:error:`` in ``type``. ``members``: extension members; those that
-    are None are left out.
-    """
+    """One problem answer; ``members`` are extensions, without those that are None."""
 
     status: int
     slug: str
@@ -73,7 +69,7 @@ class Problem:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self, request_id: str) -> dict[str, Json]:
-        """The problem object."""
+        """Builds the problem object."""
         return {
             "type": TYPE_PREFIX + self.slug,
             "title": self.title,
@@ -84,8 +80,8 @@ class Problem:
         }
 
     def response(self, scope: Scope) -> Response:
-        """The HTTP answer to a request that has an id; in Iceberg's form to one of Iceberg's endpoints."""
-        from starlette.responses import Response  # noqa: PLC0415 - the command line tells problems without HTTP
+        """Builds the HTTP answer; Iceberg's endpoints get Iceberg's form."""
+        from starlette.responses import Response  # noqa: PLC0415 - the command line needs problems without HTTP
 
         request_id: str = scope["state"]["request_id"]
         path = scope["path"].removeprefix(scope.get("root_path", ""))
@@ -101,7 +97,7 @@ _MEMBERS = tuple(member.name for member in fields(ProblemDetails) if member.defa
 
 
 class ProblemError(Exception):
-    """Carries a problem that only HTTP knows to where problems are answered."""
+    """Carries a problem to the handler that answers it."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -110,10 +106,7 @@ class ProblemError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """How one class of exceptions is answered; ``named`` where the caller gave the path in question.
-
-    The same request may be answered a moment later where ``again`` says so.
-    """
+    """Answer to one class of exceptions; ``named``: status if the caller gave the path in question."""
 
     error: type[Exception]
     status: int
@@ -161,10 +154,10 @@ SLUGS = frozenset({_INTERNAL, *_STATUS_SLUGS.values(), *(kind.slug for kind in _
 
 
 def problem_of(error: Exception, *, path_was_named: bool = False) -> Problem:
-    """The problem that an exception stands for; one that nobody raised on purpose is a bug.
+    """Maps an exception to its problem; an unknown exception is a bug.
 
-    ``path_was_named``: the caller named the files of this request, so that a path which is refused or missing
-    is the caller's mistake and not the table's.
+    ``path_was_named``: the caller named the files of this request, so that a refused or missing path is the
+    caller's mistake and not the table's.
     """
     if isinstance(error, ProblemError):
         return error.problem
@@ -172,11 +165,11 @@ def problem_of(error: Exception, *, path_was_named: bool = False) -> Problem:
         if isinstance(error, kind.error):
             status = kind.named if path_was_named and kind.named else kind.status
             members = {name: getattr(error, name, None) for name in _MEMBERS}
-            # The offset and path have members of their own, and need not be repeated in the text.
+            # Offset and path have members of their own, so the text leaves them out.
             detail = error.expectation if isinstance(error, errors.CorruptFileError) else str(error)
             path = members["path"]
             if isinstance(path, str) and is_absolute_uri(path):
-                # Where files outside of the warehouse lie is not for callers to know.
+                # Callers must not learn the location of files outside of the warehouse.
                 members["path"] = name = path.rpartition("/")[2]
                 detail = detail.replace(path, name)
             headers = AGAIN if kind.again else {}
@@ -189,7 +182,7 @@ def problem_of(error: Exception, *, path_was_named: bool = False) -> Problem:
 def problem_of_status(
     status: int, detail: str, *, headers: Mapping[str, str] | None = None, limit: int | None = None
 ) -> Problem:
-    """A problem that HTTP itself has a name for."""
+    """Builds a problem of a bare HTTP status."""
     slug = _STATUS_SLUGS.get(status, "malformed-request" if status < 500 else _INTERNAL)  # noqa: PLR2004
     return Problem(status, slug, HTTPStatus(status).phrase, detail, {"limit": limit}, headers or {})
 
@@ -223,13 +216,13 @@ _ICEBERG_MISSING: Final = (
     ("/namespaces/", "NoSuchNamespaceException"),
     ("/config", "NoSuchWarehouseException"),
 )
-"""What is not there, by what stands in the path."""
+"""Exception types by the part of the path that names the missing thing."""
 
 
 def iceberg_error(status: int, slug: str, detail: str, path: str) -> tuple[int, Json]:
-    """Status and body of a problem with the request of ``path``."""
-    is_theirs = status < 500  # noqa: PLR2004 - HTTP's own bound
-    status, name = _ICEBERG_KINDS.get(slug, (status, _BAD_REQUEST[1] if is_theirs else "ServerError"))
+    """Translates a problem into the status and body of Iceberg's errors."""
+    is_caller_fault = status < 500  # noqa: PLR2004 - HTTP's own bound
+    status, name = _ICEBERG_KINDS.get(slug, (status, _BAD_REQUEST[1] if is_caller_fault else "ServerError"))
     if slug in ("not-found", "snapshot-expired"):
         status, name = (
             404,

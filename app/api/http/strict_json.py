@@ -1,7 +1,8 @@
-"""JSON in and out: strict where a lenient reading could change what is asked.
+"""Strict reading and fast writing of JSON.
 
-Read strictly: UTF-8 without half surrogate pairs, no NaN or Infinity, no name twice in one object. Numbers
-keep every digit that was written, since a DECIMAL literal may have 38 of them.
+The reader requires UTF-8 without half surrogate pairs, and refuses NaN, Infinity and repeated names in an
+object: a lenient reading could change the request. Numbers keep every digit, since a DECIMAL literal may have
+38 of them.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ import orjson
 from app.errors import RequestError
 
 JsonMembers: TypeAlias = dict[str, Any]
-"""A JSON object, with whatever :func:`write_json` takes in it."""
+"""A JSON object with any values that :func:`write_json` accepts."""
 
 _LONGEST_NUMBER = 4_300
 _ASCII_BYTES, _WIDE_BYTES = 3, 10
-"""Of a character: twice as text, which takes one byte or four, and for what is made of it."""
+"""Bytes of memory for each character: the text twice, at one byte or four, and the values made of it."""
 _OBJECT_BYTES = {b",": 88, b"[": 40, b"{": 144}
-"""Of a value, and beside that of a list or an object with values."""
+"""Bytes of memory for each value, and in addition for each list and object."""
 _EXPECTATIONS = {
     "Expecting value": "a value is missing: a text in double quotes, a number, a list or an object",
     "Expecting property name": "a name in double quotes is missing",
@@ -37,17 +38,14 @@ _EXPECTATIONS = {
     "Invalid control character": "a text has a line break or another control character: write \\n and such",
     "Invalid \\": "a backslash stands before what is no escape",
 }
-"""What is wrong, by the beginning of the decoder's own message."""
+"""Explanations by the beginning of the decoder's own message."""
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY
 _LARGE = 1 << 20
 _PIECE = 1 << 16
 
 
 def read_json(content: bytes | bytearray, what: str = "the body") -> object:
-    """The value that ``content`` holds; a number with more digits than a double keeps is a ``Decimal``.
-
-    Raises RequestError: it is not JSON, or not of the strict kind.
-    """
+    """Reads JSON, with ``Decimal`` for numbers beyond a double. Raises RequestError: it is not strict."""
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
@@ -60,44 +58,43 @@ def read_json(content: bytes | bytearray, what: str = "the body") -> object:
         raise RequestError(f"{what} has a number whose exponent cannot be held") from error
     except json.JSONDecodeError as error:
         place = f"at line {error.lineno}, column {error.colno}"
-        raise RequestError(f"{what} is not JSON: {place} {_in_our_words(error)}") from error
+        raise RequestError(f"{what} is not JSON: {place} {_explanation(error)}") from error
     except ValueError as error:
         raise RequestError(f"{what} is not JSON: {error}") from error
-    # Only an escape can bring in half a surrogate pair, and no answer that repeats it could be written.
+    # Only an escape can produce half a surrogate pair, and an answer that repeats one could not be encoded.
     if "\\" in text and ("\\ud" in text or "\\uD" in text):
         _check_unicode(value, what)
     return value
 
 
 def memory_of_json(content: bytes | bytearray) -> int:
-    """Bytes of memory that reading ``content`` takes at most, beside it."""
+    """Upper bound of the bytes that reading ``content`` takes in addition to it."""
     of_text = _ASCII_BYTES if content.isascii() else _WIDE_BYTES
     return of_text * len(content) + sum(content.count(mark) * size for mark, size in _OBJECT_BYTES.items())
 
 
 def write_json(value: object) -> bytes:
-    """``value`` as JSON; numpy arrays become lists, and ``orjson.Fragment`` goes in as it stands."""
+    """Encodes ``value``; NumPy arrays become lists, and ``orjson.Fragment`` is copied verbatim."""
     try:
         return orjson.dumps(value, option=_OPTIONS)
     except orjson.JSONEncodeError:
-        # Names on disk need not be UTF-8, and Python shows their other bytes as half surrogate pairs.
+        # Python turns bytes of file names that are not UTF-8 into half surrogate pairs.
         return orjson.dumps(_mend(value), option=_OPTIONS)
 
 
 def _decoded(text: str) -> object:
     if len(text) > _LARGE:
-        # What is wrong, and where, is said about the whole.
+        # On an error the text is read again as a whole, so that the message names line and column.
         with suppress(ValueError, RecursionError, ArithmeticError, StopIteration):
             return _Pieces().decode(text)
     return json.loads(text, **_HOOKS)
 
 
 class _Pieces(json.JSONDecoder):
-    """Decodes lists of texts and numbers some at a time, since other threads wait for each call."""
-
     def __init__(self) -> None:
         super().__init__(**_HOOKS)
-        self._scan: Any = json.JSONDecoder(**_HOOKS).scan_once  # type: ignore[attr-defined] # likewise
+        # Other threads are blocked during each call of the scanner, so long lists are decoded in pieces.
+        self._scan: Any = json.JSONDecoder(**_HOOKS).scan_once  # type: ignore[attr-defined] # missing in typeshed
         self.scan_once = self._value
 
     def _value(self, text: str, at: int) -> tuple[Any, int]:
@@ -120,7 +117,7 @@ class _Pieces(json.JSONDecoder):
 
     def _piece(self, text: str) -> list[Any]:
         values, end = self._scan(f"[{text}]", 0)
-        # What is whole values by itself is whole values where it stands.
+        # A bracket or edge inside of a text cuts it: such a piece is not a whole list by itself.
         if end < len(text) + 2 or not values:
             raise ValueError("a text has a bracket, or something is wrong")
         return values  # type: ignore[no-any-return]
@@ -134,7 +131,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _in_our_words(error: json.JSONDecodeError) -> str:
+def _explanation(error: json.JSONDecodeError) -> str:
     if error.doc[error.pos : error.pos + 1] == "'":
         return "names and texts stand in double quotes"
     beginning = next((text for text in _EXPECTATIONS if error.msg.startswith(text)), None)

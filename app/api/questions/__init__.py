@@ -1,1 +1,1 @@
-"""What callers send: bodies and query parameters."""
+"""Bodies and query parameters of requests."""

@@ -1,6 +1,6 @@
-"""Bodies that callers send as JSON: the requests of planning, with what only HTTP has.
+"""JSON bodies: the requests of planning with members that only HTTP has.
 
-:class:`JsonBody` receives them: bounded in bytes and in time, strict in form, documented in OpenAPI.
+:class:`JsonBody` receives them: bounded in bytes and in time, read strictly, documented in OpenAPI.
 """
 
 from __future__ import annotations
@@ -31,29 +31,32 @@ class PagedRequest(VersionedRequest):
 
 
 class PlanBody(PlanRequest, PagedRequest):
-    """Which files does a query read?"""
+    """A query whose data files are to be planned."""
 
 
 class DeletionsBody(DeletionsRequest, PagedRequest):
-    """Which rows of which files are deleted?"""
+    """Data files whose deleted rows are to be listed."""
 
 
 class PrunedSnapshotBody(FilteredRequest):
-    """Which snapshot has only the files that a query reads?"""
+    """A query for which a snapshot of only its files is to be made."""
 
     example: ClassVar = {"filter": "dt = '2025-08-01' AND score BETWEEN 60 AND 80"}
 
     in_lists: InLists | None = None
-    budget_ms: Count | None = Field(default=None, description="As of a plan.")
+    budget_ms: Count | None = Field(
+        default=None,
+        description="Milliseconds for reading index files and asking them long lists, as in a plan.",
+    )
     most_share: Annotated[float, Field(ge=0, le=1)] = Field(
         default=1.0,
-        description="Of the table's files. Where more are kept, no files are named, and `document` is null: "
-        "the engine's own plan costs less.",
+        description="Largest share of the table's files. If more are kept, no files are named, and "
+        "`document` is null: the engine's own plan costs less.",
     )
 
 
 class ChangesBody(FilteredRequest):
-    """Which files came and went since an answer, or between two versions?"""
+    """A range of versions between which files came and went."""
 
     example: ClassVar = {"from_snapshot_id": 3, "snapshot_id": 5, "filter": "dt = '2025-08-01'"}
 
@@ -63,15 +66,17 @@ class ChangesBody(FilteredRequest):
     )
     from_snapshot_id: Count | None = Field(
         default=None,
-        description="The changes since the snapshot that has this number now; with the later version named, "
-        "too. Absent, as `from_token`: nothing has changed yet, and `next_from_token` goes on from there.",
+        description="The changes since the snapshot that has this number now; name the later version, too. "
+        "Without it and `from_token`, nothing has changed, and `next_from_token` continues from now.",
     )
     filter: Filter | None = Field(
-        default=None, description="Files are told that can have a row that satisfies it."
+        default=None, description="Only files that can have a row that satisfies it are listed."
     )
-    uris: bool = Field(default=False, description="As of a plan.")
+    uris: bool = Field(
+        default=False, description="Paths are absolute URIs instead of relative to the warehouse."
+    )
     wait_seconds: Annotated[float, Field(ge=0, le=_LONGEST_WAIT)] = Field(
-        default=0.0, description="How long to wait until a file came or went that the filter allows."
+        default=0.0, description="Longest wait until a file that the filter allows comes or goes."
     )
 
     @model_validator(mode="after")
@@ -92,30 +97,28 @@ class ChangesBody(FilteredRequest):
 
 RequestType = TypeVar("RequestType", bound=Request)
 
-# What is left of such a body would be taken for the next request on the connection.
+# The unread rest of such a body would be taken for the next request on the connection.
 _CLOSE = {"Connection": "close"}
+# Bodies up to this size need no claim: the number of requests bounds them.
 _SMALL_BYTES = 1 << 16
-"""Bodies of so few bytes are received whatever others hold; the number of requests bounds them."""
 
+# Least time for a body to arrive, however short the deadline.
 _LEAST_SECONDS = 1.0
-"""That a body has to arrive, however short the deadline."""
 
 
 class JsonBody(Generic[RequestType]):
-    """A FastAPI dependency that gives the request that a body stands for."""
+    """A FastAPI dependency that reads the body into a request."""
 
     def __init__(self, model: type[RequestType]) -> None:
         self._model = model
-        # While the service starts, not while the first caller waits.
+        # Here, while the service starts, instead of while the first caller waits.
         model.model_rebuild()
 
     async def __call__(self, request: HttpRequest) -> RequestType:
-        """The body.
+        """Reads the body.
 
-        Raises:
-            ProblemError: it is too large, compressed, or did not arrive in time.
-            RequestError: it is not what the model says.
-            MemoryShortError: there is no memory for it now.
+        Raises ProblemError: it is too large, compressed, or did not arrive in time. Raises RequestError: it
+        does not fit the model. Raises MemoryShortError: there is no memory for it now.
         """
         runtime = runtime_of(request)
         settings = runtime.settings
@@ -132,7 +135,7 @@ class JsonBody(Generic[RequestType]):
                 raise ProblemError(replace(problem, headers={**problem.headers, **_CLOSE})) from error
             if len(content) <= _SMALL_BYTES:
                 return self._read(content)
-            # Long enough for others to wait for it.
+            # Reading it on the event loop would hold up other requests.
             return await runtime.parse(lambda: self._read_large(content, claim))
 
     def _read_large(self, content: bytearray, claim: Claim) -> RequestType:

@@ -1,11 +1,10 @@
-"""What callers send as query parameters, and which table a request is about.
+"""Query parameters, and the table that a request is about.
 
-Values are text and read as such; an unknown parameter is refused like an unknown member of a body.
+Values are text and read as such; an unknown parameter is an error, like an unknown member of a body.
 
-A table is that of the path or, by the parameter ``location``, one elsewhere: a catalog may give it a
-directory that its name does not tell. The names of the path are then what the caller calls it. Where it lies
-decides what is read and who may: it lies below the root of the warehouse that the path names, whose rights
-hold.
+The path names a table, or the parameter ``location`` gives its directory, for catalogs whose directories do
+not follow from names. The names of the path are then the caller's own. Rights follow the directory: it lies
+below the root of the warehouse of the path, and that warehouse's rights apply.
 """
 
 from collections import Counter
@@ -28,15 +27,15 @@ from app.planning.request.members import Name, Request, TimeZone
 from app.suggestions import hint
 from app.table import DATABASE_SUFFIX
 
-# FastAPI reads the parameters of a model that is complete.
+# FastAPI reads the parameters from the model, so it must be complete.
 _LENIENT = ConfigDict(strict=False, defer_build=False)
 
 
-LOCATION: Final = "The table's directory, where its name does not tell it: a URL below the warehouse's."
+LOCATION: Final = "The table's directory, if it does not follow from its name: a URL below the warehouse's."
 
 
 class TableQuery(Request):
-    """Which table."""
+    """The parameters of a table."""
 
     model_config = _LENIENT
 
@@ -44,13 +43,13 @@ class TableQuery(Request):
 
 
 class BranchQuery(TableQuery):
-    """Which branch of a table."""
+    """The parameters of a branch of a table."""
 
     branch: Name | None = None
 
 
 class NamesQuery(Request):
-    """Which page of a listing of names."""
+    """The parameters of a page of names."""
 
     model_config = _LENIENT
 
@@ -59,25 +58,25 @@ class NamesQuery(Request):
 
 
 class ListingQuery(NamesQuery, BranchQuery):
-    """Which page of a listing of what a table has."""
+    """The parameters of a page of a table's snapshots or tags."""
 
 
 class VersionQuery(VersionedRequest, TableQuery):
-    """Which version of a table."""
+    """The parameters of a version of a table."""
 
 
 class SchemasQuery(PagedRequest, TableQuery):
-    """Which page of the schemas up to that of a version."""
+    """The parameters of a page of schemas up to that of a version."""
 
 
 class IndexFilesQuery(PagedRequest, TableQuery):
-    """Which index files of which version."""
+    """The parameters of a page of index files of a version."""
 
     type: Name | None = Field(None, description="Only entries of this index type.", examples=["HASH"])
 
 
 class AdviceQuery(VersionQuery):
-    """What to look at for advice."""
+    """The parameters of advice."""
 
     files: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
         None, description="Data files whose index heads are read at most. Absent: 1,000."
@@ -85,7 +84,7 @@ class AdviceQuery(VersionQuery):
 
 
 class BucketsQuery(VersionedRequest, TableQuery):
-    """Which buckets of which version."""
+    """The parameters of buckets of a version."""
 
     partition: str | None = Field(
         None, description="A JSON object by partition column.", examples=['{"dt": "2025-08-01"}']
@@ -93,20 +92,20 @@ class BucketsQuery(VersionedRequest, TableQuery):
     time_zone: TimeZone | None = None
 
     def request(self) -> BucketsRequest:
-        """The request, with the partition read."""
+        """Converts the parameters, with the partition decoded."""
         partition = None if self.partition is None else _json_object("partition", self.partition)
         return BucketsRequest.like(self, partition=partition)
 
 
 class InspectQuery(Request):
-    """Which types the columns of an index file have."""
+    """The types of the columns of an index file."""
 
     model_config = _LENIENT
 
     columns: str | None = Field(
         None,
         alias="schema",
-        description="A JSON object of types by column name; without it only what needs no type is shown.",
+        description="A JSON object of types by column name; without it only facts that need no type appear.",
         examples=['{"id": "BIGINT", "name": "STRING"}'],
     )
 
@@ -141,14 +140,14 @@ async def _table(
 ) -> TableRef:
     counted = Counter(name for name, _ in request.query_params.multi_items())
     for name, count in counted.items():
-        # One of them would decide, and another the caller or a proxy may have looked at.
+        # Only one of them would be used, and a proxy may have checked the other.
         if count > 1:
             raise RequestError(f"the parameter {name[:50]!r} stands {count} times: send it once")
     if request.method == "POST":
-        # Queries of GET have a model each; here one word would be another table's answer.
+        # Queries of GET have a model each. Here a mistyped location would give the answer of another table.
         for name in counted.keys() - {"location"}:
-            known = hint(name, ["location"], what="parameters")
-            raise RequestError(f"there is no parameter {name[:50]!r}{known}")
+            suggestion = hint(name, ["location"], what="parameters")
+            raise RequestError(f"there is no parameter {name[:50]!r}{suggestion}")
     if location is None:
         return named
     directory = runtime.service.path_of(named.warehouse, location)

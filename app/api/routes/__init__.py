@@ -1,4 +1,4 @@
-"""The endpoints, one module for those of one subject; Iceberg's are imported where they are served."""
+"""The endpoints, one module for each subject; Iceberg's are imported only if they are served."""
 
 from typing import Final
 
@@ -25,7 +25,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     changes.router,
     planning.deletions_router,
     planning.buckets_router,
-    # Before the name of a warehouse, which could be any word.
+    # Before routes that begin with the name of a warehouse, which could be any word.
     operations.router,
     discovery.router,
     index_files.router,

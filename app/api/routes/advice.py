@@ -1,4 +1,4 @@
-"""``GET .../advice`` and ``POST .../what-if``: which indexes a table needs, and which it can do without."""
+"""``GET .../advice`` and ``POST .../what-if``: indexes that a table needs, and those it can do without."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _USAGE: Final = b"usage"
 
 
 class SharedUsage:
-    """What the plans of tables came to in every process."""
+    """Usage of tables by the plans of all processes."""
 
     def __init__(self, service: IndexService, processes: Processes) -> None:
         self._service = service
@@ -32,7 +32,7 @@ class SharedUsage:
         processes.answer(_USAGE, lambda: orjson.dumps(service.usage.to_json()))
 
     def of_table(self, version: Version) -> TableUsage:
-        """The usage of a version's table, as far as processes answer; blocks for two seconds at most."""
+        """The usage of a version's table in all processes that answer within two seconds."""
         usage = self._service.usage.of_table(version)
         for _, answer in self._processes.ask(_USAGE):
             for warehouse, directory, members in orjson.loads(answer or b"[]"):
@@ -64,7 +64,7 @@ async def advice(
 async def what_if(
     table: Table, body: Annotated[WhatIfRequest, Depends(JsonBody(WhatIfRequest))], runtime: Shared
 ) -> Response:
-    """Try indexes that nobody has built: how many files would they leave out? Reads some data files."""
+    """Try indexes that nobody has built, on a sample of data files: how many files would they skip?"""
     service = runtime.service
 
     def compute() -> WhatIf:

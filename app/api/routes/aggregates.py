@@ -1,4 +1,4 @@
-"""``POST .../aggregate``: counts, ends, sums and facets, as far as indexes and statistics tell them."""
+"""``POST .../aggregate``: counts, extremes, sums and facets, as far as indexes and statistics give them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ router = APIRouter(tags=["aggregates"])
 async def aggregate(
     table: Table, body: Annotated[AggregateRequest, Depends(JsonBody(AggregateRequest))], runtime: Shared
 ) -> Response:
-    """Answer aggregates from indexes and statistics, and tell the files that leave them open."""
+    """Answer aggregates from indexes and statistics, and list the files that leave them open."""
     service = runtime.service
 
     def compute() -> AggregateAnswer:

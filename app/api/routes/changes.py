@@ -1,4 +1,4 @@
-"""``POST .../changes``: which files came and went between two versions, after a filter."""
+"""``POST .../changes``: files that came and went between two versions, after a filter."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class ChangesAnswer:
     from_snapshot_id: SnapshotId
     snapshot_id: SnapshotId
     schema_id: int
-    """Of the later version: the schema whose columns the filter means."""
+    """Schema of the later version, whose columns the filter refers to."""
     next_from_token: str | None
-    """What the next request goes on with as from_token; null for a table without snapshots."""
+    """Value of from_token for the next request; null for a table without snapshots."""
     added: Sequence[PlannedFile]
-    """Of the later version."""
+    """Files that came, as a plan of the later version gives them."""
     removed: Sequence[PlannedFile]
-    """Of the earlier one, as a plan of it tells them."""
+    """Files that went, as a plan of the earlier version gives them."""
     warnings: Sequence[str]
 
 
@@ -66,7 +66,7 @@ async def changes(
     body: Annotated[ChangesBody, Depends(JsonBody(ChangesBody))],
     runtime: Shared,
 ) -> Response:
-    """Tell the files that came and went since a version; waits for some if asked to."""
+    """List the files that came and went since a version; waits for some if asked to."""
     selector, until = body.selector, time.monotonic() + body.wait_seconds
     plan_request = PlanRequest.like(body, selection=SelectionForm.COUNT)
 
@@ -89,7 +89,7 @@ async def changes(
 
     if not body.wait_seconds:
         return _answer((await runtime.run(compute))[-1])
-    # It is for all who wait, whoever of them goes away.
+    # One poll serves all waiting callers, so it must outlive the request that started it.
     look = partial(runtime.for_nobody().run, identity, is_begun=True)
     while True:
         async with runtime.looks.turn(runtime.bulkhead, runtime.settings.deadline_seconds):
@@ -127,7 +127,7 @@ def _earlier(runtime: Runtime, table: TableRef, body: ChangesBody, after: Versio
             f"rolled back or made anew. Begin anew without from_token, and plan the table again"
         )
     if body.filter is not None and (name := _other_column(version.schema, after.schema)) is not None:
-        # No file came or went, but files that the filter left out may have rows of it now.
+        # Files that the filter excluded before may have matching rows now, though none came or went.
         raise SnapshotExpiredError(
             f"{name!r} is another column or of another type than in the version of from_token, so that the "
             f"filter means other files. Begin anew without from_token, and plan the table again"
@@ -136,7 +136,7 @@ def _earlier(runtime: Runtime, table: TableRef, body: ChangesBody, after: Versio
 
 
 def _other_column(before: TableSchema, after: TableSchema) -> str | None:
-    """A name that two schemas give to columns that differ in id or type; None if there is none."""
+    """A name that two schemas give to columns of different id or type; None if there is none."""
     for column in after.fields:
         old = before.by_name.get(column.name)
         if old is not None and (old.id, replace(old.type, nullable=True)) != (

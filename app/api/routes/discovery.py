@@ -1,4 +1,4 @@
-"""What is there: warehouses, databases, tables and their versions and index files."""
+"""Discovery: warehouses, databases, tables and their versions and index files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -57,14 +57,14 @@ class WatchedTable:
     database: str
     table: str
     snapshot_id: int | None
-    """The last one that was decoded; null before the first."""
+    """The last snapshot that was decoded; null before the first."""
     failures: int
-    """Attempts to read the table that failed since the last that did not."""
+    """Failed attempts to read the table since the last success."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """The token that a request came with."""
+    """The token of the request."""
 
     name: str
     role: Literal["reader", "admin"]
@@ -72,7 +72,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The service's version, limits and capabilities, and what the caller may use of it."""
+    """The service's version, limits and capabilities, and the caller's rights."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -80,15 +80,15 @@ class Configuration:
     version: str
     warehouses: Sequence[str]
     warehouse_urls: Mapping[str, str]
-    """What those who read a warehouse's files call it: its public URL."""
+    """Public URLs of the warehouses, for readers of their files."""
     time_zone: str | None
-    """The session time zone of requests that name none; null: it is not known."""
+    """The session time zone of requests that name none; null: unknown."""
     limits: Mapping[str, float]
     memory: MemoryUse
     capabilities: Mapping[str, Sequence[str]]
     watch: Sequence[WatchedTable]
-    """Of this process; others follow the tables on their own."""
-    token: Annotated[Token | None, Field(description="Null where the service asks for none.")]
+    """Watched tables of this process; other processes follow them on their own."""
+    token: Annotated[Token | None, Field(description="Null if the service requires none.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ async def namespaces(request: Request) -> Response:
 
 
 def _iceberg_elsewhere(request: Request) -> Response:
-    """An error in the form that clients of Iceberg read, whose catalog has the service's own URL."""
+    """Refers clients of Iceberg, which read this form of errors, to the catalog's URL."""
     detail = (
         f"Iceberg's catalog is at {request.base_url}{ICEBERG.removeprefix('/')}, where "
         f"PAIMON_INDEX_ICEBERG=true serves it: give this as the catalog's uri"

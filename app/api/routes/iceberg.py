@@ -1,9 +1,8 @@
-"""Apache Iceberg's REST catalog, read only, at ``/iceberg`` where the operator has set it.
+"""Apache Iceberg's REST catalog, read only, at ``/iceberg`` if the operator has enabled it.
 
-The endpoints, their bodies and answers are those of Iceberg's own OpenAPI document, so that ours does not
-describe them. A warehouse is a prefix, a database a namespace of one level. Errors become Iceberg's in
-:mod:`app.api.http.problems`. Members of bodies that are not known are left alone: other
-releases may have others.
+Iceberg's own OpenAPI document describes these endpoints, so ours does not. A warehouse is a prefix, a
+database a namespace of one level. :mod:`app.api.http.problems` translates errors. Unknown members of bodies
+are ignored, since other releases may have them.
 """
 
 import base64
@@ -15,7 +14,7 @@ from pydantic import AliasGenerator, BaseModel, ConfigDict, Field, model_validat
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.answers.versioned import is_known
+from app.api.answers.versioned import etag_matches
 from app.api.gate.access import Asking, check_place
 from app.api.http.paths import (
     ICEBERG,
@@ -49,7 +48,7 @@ class IcebergBody(members.Request):
 
 
 class PlanScanBody(IcebergBody):
-    """``PlanTableScanRequest``: what to plan."""
+    """``PlanTableScanRequest``: a scan to plan."""
 
     snapshot_id: Id | None = None
     select: list[str] | None = None
@@ -71,10 +70,7 @@ class PlanScanBody(IcebergBody):
         return self
 
     def to_question(self) -> PlanQuestion:
-        """The planner's form. What is selected makes no difference to which files are read.
-
-        Raises RequestError: the filter nests too deeply.
-        """
+        """Converts the body to the planner's form. Raises RequestError: the filter nests too deeply."""
         try:
             written = None if self.filter is None else write_filter(self.filter)
         except RecursionError as error:
@@ -91,19 +87,19 @@ class PlanScanBody(IcebergBody):
 
 
 class FetchTasksBody(IcebergBody):
-    """``FetchScanTasksRequest``: which part of a plan."""
+    """``FetchScanTasksRequest``: a part of a plan."""
 
     plan_task: str
 
 
 class MetricsBody(IcebergBody):
-    """``ReportMetricsRequest``: nothing of it is looked at but its kind."""
+    """``ReportMetricsRequest``, of which only the kind is read."""
 
     report_type: str
 
 
 class ListQuery(BaseModel):
-    """Which page of a list."""
+    """The parameters of a page of a list."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=False)
 
@@ -113,7 +109,7 @@ class ListQuery(BaseModel):
 
 
 class LoadQuery(BaseModel):
-    """Which snapshots the metadata has."""
+    """The snapshots to include in the metadata."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -122,15 +118,15 @@ class LoadQuery(BaseModel):
 
 router = APIRouter(prefix=ICEBERG, include_in_schema=False)
 
-_PLANNED_HERE: Final = {"scan-planning-mode": "server"}
+_SERVER_PLANNING: Final = {"scan-planning-mode": "server"}
 
-_CALLED: Final = ("x-client-version", "user-agent")
-"""Headers by which a client tells what it is."""
+_CLIENT_HEADERS: Final = ("x-client-version", "user-agent")
+"""Headers that identify a client."""
 _PYICEBERG: Final = "PyIceberg"
-"""Reads deletion vectors in whole Puffin files alone, as of release 0.12."""
+"""PyIceberg up to release 0.12 reads deletion vectors in whole Puffin files only."""
 
 _NAMES: Final = {"{warehouse}": "{prefix}", "{database}": "{namespace}", "{plan_id}": "{plan-id}"}
-"""Of parameters of paths, here and in Iceberg's document."""
+"""Our names of path parameters, and Iceberg's."""
 
 
 def _as_iceberg(route: str) -> str:
@@ -150,7 +146,7 @@ async def _catalog(request: Request, runtime: Shared) -> Catalog:
         settings.limits,
         settings.plan_budget_ms,
         millis=MILLIS in accepts,
-        vectors=not any(request.headers.get(name, "").startswith(_PYICEBERG) for name in _CALLED),
+        vectors=not any(request.headers.get(name, "").startswith(_PYICEBERG) for name in _CLIENT_HEADERS),
     )
 
 
@@ -159,7 +155,7 @@ Asked = Annotated[Catalog, Depends(_catalog)]
 
 @router.get("/v1/config")
 async def iceberg_config(runtime: Shared, caller: Asking, warehouse: str | None = None) -> Response:
-    """Tell the prefix of a warehouse, what there is, and that scans are planned here."""
+    """Give the prefix of a warehouse, the endpoints, and server-side planning."""
     names = sorted(name for name in runtime.service.warehouses if caller.may_use(name))
     if warehouse is None and len(names) != 1:
         raise RequestError(f"give the catalog one of these as its warehouse: {', '.join(names) or 'none'}")
@@ -169,7 +165,7 @@ async def iceberg_config(runtime: Shared, caller: Asking, warehouse: str | None 
         raise NotFoundError(f"there is no warehouse {name!r}")
     answer = {
         "defaults": dict(runtime.settings.iceberg_s3),
-        "overrides": {"prefix": name, **_PLANNED_HERE},
+        "overrides": {"prefix": name, **_SERVER_PLANNING},
         "endpoints": _ENDPOINTS,
     }
     return Response(write_json(answer), media_type="application/json")
@@ -194,7 +190,7 @@ async def iceberg_namespaces(
 
 @router.get(NAMESPACE)
 async def iceberg_namespace(warehouse: str, database: str, runtime: Shared) -> Response:
-    """Tell that a database is there; it has no properties."""
+    """Confirm that a database exists; it has no properties."""
 
     def compute() -> object:
         _check_exists(database, runtime.service.databases(warehouse))
@@ -205,7 +201,7 @@ async def iceberg_namespace(warehouse: str, database: str, runtime: Shared) -> R
 
 @router.head(NAMESPACE)
 async def iceberg_has_namespace(warehouse: str, database: str, runtime: Shared) -> Response:
-    """Tell whether a database is there."""
+    """Confirm that a database exists."""
     await runtime.run(lambda: _check_exists(database, runtime.service.databases(warehouse)))
     return Response(status_code=204)
 
@@ -214,7 +210,7 @@ async def iceberg_has_namespace(warehouse: str, database: str, runtime: Shared) 
 async def iceberg_tables(
     warehouse: str, database: str, query: Annotated[ListQuery, Query()], runtime: Shared
 ) -> Response:
-    """List the tables of a database, those that cannot be read included."""
+    """List the tables of a database, including those that cannot be read."""
 
     def compute() -> object:
         names, token = _page(runtime.service.tables(warehouse, database), query, runtime)
@@ -229,13 +225,13 @@ async def iceberg_table(
     request: Request, table: NamedTable, query: Annotated[LoadQuery, Query()], runtime: Shared, catalog: Asked
 ) -> Response:
     """Load the metadata of a table."""
-    known = request.headers.getlist("if-none-match")
+    if_none_match = request.headers.getlist("if-none-match")
 
     def answer() -> Response:
         metadata = catalog.load_table(table, referenced_only=query.snapshots == "refs")
-        content = write_json({"metadata": metadata, "config": {**_PLANNED_HERE}})
+        content = write_json({"metadata": metadata, "config": {**_SERVER_PLANNING}})
         etag = f'W/"{digest(content).hex()}"'
-        if is_known(etag, known):
+        if etag_matches(etag, if_none_match):
             return Response(status_code=304, headers={"ETag": etag})
         return Response(content, headers={"ETag": etag}, media_type="application/json")
 
@@ -244,7 +240,7 @@ async def iceberg_table(
 
 @router.head(NAMESPACE_TABLE)
 async def iceberg_has_table(table: NamedTable, runtime: Shared, catalog: Asked) -> Response:
-    """Tell whether a table is there."""
+    """Confirm that a table exists."""
     await runtime.run(lambda: catalog.check_table(table))
     return Response(status_code=204)
 
@@ -268,7 +264,7 @@ async def iceberg_fetch_plan(table: NamedTable, plan_id: str, runtime: Shared, c
 
 @router.delete(NAMESPACE_TABLE + "/plan/{plan_id}")
 async def iceberg_cancel_plan(table: NamedTable, plan_id: str, runtime: Shared) -> Response:
-    """Take note that a plan is needed no more: nothing is kept for it."""
+    """Accept the end of a plan, for which no state is kept."""
     await runtime.run(lambda: PlanToken.read(plan_id, table, LONGEST_ID))
     return Response(status_code=204)
 
@@ -291,7 +287,7 @@ async def iceberg_metrics(
     runtime: Shared,
     catalog: Asked,
 ) -> Response:
-    """Take a client's report; that one came is counted as every request is."""
+    """Accept a client's report, which is only counted as a request."""
     await runtime.run(lambda: catalog.check_table(table))
     return Response(status_code=204)
 
@@ -302,10 +298,8 @@ def _check_exists(database: str, databases: Sequence[str]) -> None:
 
 
 def _page(names: Sequence[str], query: ListQuery, runtime: Runtime) -> tuple[Sequence[str], str | None]:
-    """The names of a page, and the token of the next one: the last name of this one.
-
-    A client that sends no token, not even an empty one, gets all of them, as Iceberg's document says.
-    """
+    """Cuts a page of names; returns it with the next page's token, which is its last name."""
+    # Iceberg's document: a client that sends no token, not even an empty one, gets all names.
     if query.page_token is None:
         return names, None
     if query.page_token:

@@ -24,7 +24,7 @@ from app.planning.request import EvaluateRequest, InspectRequest
 
 @dataclass(frozen=True, slots=True)
 class IndexFault:
-    """Why an index cannot be read."""
+    """Reason why an index cannot be read."""
 
     detail: str
     offset: int | None
@@ -32,7 +32,7 @@ class IndexFault:
 
 @dataclass(frozen=True, slots=True)
 class InspectedIndex:
-    """One index of one column; which members there are depends on its type and on what types were given."""
+    """One index of one column; its members depend on its type and on the given types."""
 
     type: Annotated[str, Field(examples=["range-bitmap"])]
     offset: int
@@ -72,7 +72,7 @@ class InspectedVector:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What is in an index file, by its kind."""
+    """Contents of an index file, by its kind."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -80,17 +80,17 @@ class Inspection:
     version: int | None = None
     size: int | None = None
     columns: list[InspectedColumn] | None = None
-    """Of a file index."""
+    """Only for a file index."""
     vectors: list[InspectedVector] | None = None
-    """Of a file of deletion vectors."""
+    """Only for a file of deletion vectors."""
     row_count: int | None = None
-    """Of a hash index."""
+    """Only for a hash index."""
     hashes: list[int] | None = None
-    """Of a hash index, in the file's order."""
+    """In the file's order; only for a hash index."""
     vector_count: int | None = None
-    """Of a file of deletion vectors."""
+    """Only for a file of deletion vectors."""
     next_offset: int | None = None
-    """Asks for further vectors or hashes; null at the end."""
+    """Offset of further vectors or hashes; null at the end."""
 
 
 async def _caller_names_paths(request: Request) -> None:
@@ -110,7 +110,7 @@ async def evaluate(
     runtime: Shared,
     caller: Asking,
 ) -> Response:
-    """Ask a filter of index files: which of their data files can be skipped, which rows can match?"""
+    """Ask index files a filter: the data files that can be skipped, and the rows that can match."""
     for file in body.files:
         check_path(caller, warehouse, file.path)
     form = SelectionEncoding(body.selection)
@@ -131,7 +131,7 @@ async def inspect(
     runtime: Shared,
     caller: Asking,
 ) -> Response:
-    """Show what is in an index file."""
+    """Show the contents of an index file."""
     check_path(caller, warehouse, body.path)
     types, settings = query.types(), runtime.settings
     limit = settings.page_size if body.limit is None else body.limit

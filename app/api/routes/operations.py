@@ -1,4 +1,4 @@
-"""Running the service: health, caches and metrics."""
+"""Operations: health, caches and metrics."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -33,11 +33,11 @@ _CLEAR: Final = b"clear"
 _WARM: Final = b"warm"
 _NOT_YET: Final = b"not yet"
 _SHARED: Final = frozenset({"entries", "bytes", "capacity"})
-"""What all processes see of the one directory of the disk cache."""
+"""Numbers of the disk cache's directory, which all processes share."""
 
 
 class Caches:
-    """The caches of all processes that serve together, as one."""
+    """The caches of all processes of the service, summed up."""
 
     def __init__(self, service: IndexService, processes: Processes) -> None:
         self._service = service
@@ -46,14 +46,11 @@ class Caches:
         processes.answer(_CLEAR, self._clear_own)
 
     def statistics(self) -> Statistics:
-        """What each cache holds and how it has done, by its name; blocks for two seconds at most.
-
-        Raises ProblemError: a process did not answer in time.
-        """
+        """State of each cache; blocks for two seconds at most. Raises ProblemError: a process is silent."""
         return self._of_all(_STATISTICS, self._own_statistics())
 
     def clear(self) -> Statistics:
-        """Empties all caches; gives what :meth:`statistics` would."""
+        """Empties all caches; returns their statistics, or raises ProblemError as :meth:`statistics` does."""
         return self._of_all(_CLEAR, self._clear_own())
 
     def _own_statistics(self) -> bytes:
@@ -85,7 +82,7 @@ def _added(statistics: list[Statistics]) -> Statistics:
 
 
 class Warmth:
-    """Whether all processes that serve together have read the watched tables; once they have, for good."""
+    """Readiness of the watched tables in all processes of the service; once reached, it stays."""
 
     def __init__(self, is_own: Callable[[], bool], processes: Processes) -> None:
         self._is_own = is_own
@@ -94,7 +91,7 @@ class Warmth:
         processes.answer(_WARM, lambda: b"" if is_own() else _NOT_YET)
 
     async def is_reached(self) -> bool:
-        """Whether requests find warm tables."""
+        """True once all processes have read the watched tables."""
         if not self._is_reached and self._is_own():
             answers = await asyncio.to_thread(lambda: list(self._processes.ask(_WARM)))
             self._is_reached = all(answer != _NOT_YET for _, answer in answers)
@@ -106,7 +103,7 @@ router = APIRouter(tags=["operations"])
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What answers here."""
+    """Name, version and entry points of the service."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -126,7 +123,7 @@ class Health:
 
     status: Annotated[str, Field(examples=["ready"])]
     warehouses_failing: int | None = None
-    """How many warehouses could not be listed, if any; which, the log and metrics tell."""
+    """Number of warehouses that could not be listed, if any; the log and metrics name them."""
 
 
 class CacheStatistics(BaseModel):
@@ -136,18 +133,18 @@ class CacheStatistics(BaseModel):
     __pydantic_extra__: dict[str, CacheState]
 
     disk: DiskCacheState | None = Field(
-        None, description="As far as this process knows; left out where nothing is kept on disk."
+        None, description="The disk cache as this process sees it; absent without a disk cache."
     )
-    shared: SharedCacheState | None = Field(None, description="Left out where there is no shared cache.")
+    shared: SharedCacheState | None = Field(None, description="Absent without a shared cache.")
 
 
 @router.get("/", **operation(About, storage=False))
 async def about(request: Request) -> Response:
-    """Tell what this is, and where it is described."""
+    """Tell the name of the service, and where it is described."""
     mounted = request.scope.get("root_path", "")
     varies = {"Vary": "Accept"}
     if prefers_page(request.headers.get("accept", "")):
-        # A person in a browser, who is led to the explorer.
+        # A browser: people get the explorer.
         return RedirectResponse(f"{mounted}/ui", status_code=307, headers=varies)
     answer = About(
         service="paimon-index",
@@ -162,16 +159,16 @@ async def about(request: Request) -> Response:
 
 @router.get("/health/live", **operation(Health, storage=False))
 async def live() -> Response:
-    """Tell that the process runs."""
+    """Confirm that the process runs."""
     return Response(b'{"status":"live"}', media_type="application/json")
 
 
 @router.get("/health/ready", **operation(Health, storage=False))
 async def ready(request: Request) -> Response:
-    """Tell whether requests should come: 503 while starting, watched tables included, and shutting down.
+    """Tell whether to send requests: 503 while starting, watched tables included, and shutting down.
 
-    A warehouse that cannot be listed takes nothing from the others, so it is told and does not count; 503
-    where the directory or bucket of none is there. A store that fails may answer again, and caches go on.
+    A warehouse that cannot be listed is counted and does not affect the others. 503 if the directory or
+    bucket of every warehouse is missing. A failing store may recover, and caches go on answering.
     """
     runtime: Runtime | None = request.app.state.runtime
     if runtime is None or request.app.state.stopping.is_begun:
@@ -193,26 +190,26 @@ async def ready(request: Request) -> Response:
 
 @router.get("/v1/cache", **operation(CacheStatistics, storage=False))
 async def cache(request: Request) -> Response:
-    """Tell what each cache holds and how it does, in all processes together."""
+    """Show contents and hits of each cache, in all processes together."""
     caches: Caches = request.app.state.caches
     return Response(write_json(await asyncio.to_thread(caches.statistics)), media_type="application/json")
 
 
 @router.post("/v1/cache/clear", **operation(CacheStatistics, storage=False))
 async def clear_caches(request: Request) -> Response:
-    """Empty every cache of every process; what is asked next is read from storage again."""
+    """Empty every cache of every process; later requests read storage again."""
     caches: Caches = request.app.state.caches
     return Response(write_json(await asyncio.to_thread(caches.clear)), media_type="application/json")
 
 
-@router.get("/metrics", **text_operation("Metrics in the text form that was asked for."))
+@router.get("/metrics", **text_operation("Metrics in the requested text form."))
 async def metrics(request: Request) -> Response:
-    """Tell what all processes of the service have counted, in Prometheus' text form or OpenMetrics."""
+    """Give the counters of all processes, in Prometheus' text form or OpenMetrics."""
     telemetry: Telemetry = request.app.state.telemetry
-    # Where the operator opens metrics to everybody, nobody is asked who he is.
+    # Open metrics have no caller.
     caller: Caller = request.scope["state"].get("caller", EVERYBODY)
     accept = ",".join(request.headers.getlist("accept"))
-    # Other processes are asked, and answers of a process that is busy take their time: never on the loop, and
-    # not among the threads that storage may hold up.
+    # Asking other processes blocks while they are busy: not on the event loop, and not in threads that
+    # storage may hold up.
     content, media_type = await asyncio.to_thread(telemetry.exposition, accept, caller.may_use)
     return Response(content, media_type=media_type)

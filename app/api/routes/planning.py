@@ -1,8 +1,8 @@
-"""``POST .../plan``: which files, and which of their rows, does a query read?
+"""``POST .../plan``: the files, and their rows, that a query reads.
 
-``POST .../pruned-snapshot`` answers the same to the engine's own readers, as a snapshot. ``.../deletions``
-tells which rows of which files are deleted, ``.../buckets`` which bucket a key lives in, what buckets hold,
-and where a writer would put a key.
+``POST .../pruned-snapshot`` gives the engine's own readers such a plan as a snapshot. ``.../deletions`` lists
+deleted rows. ``.../buckets`` finds the bucket of a key, the contents of buckets, and the bucket that a writer
+would choose.
 """
 
 from collections.abc import Iterator
@@ -61,10 +61,10 @@ async def plan(
 ) -> Response:
     """Plan a scan: the files that a query reads, with the rows to read of each.
 
-    Pages of JSON, or the whole plan as an Arrow or NDJSON stream, whichever `Accept` likes best.
+    Pages of JSON, or the whole plan as an Arrow or NDJSON stream, whichever `Accept` prefers.
     """
-    known = request.headers.getlist("if-none-match")
-    question = Question(runtime, table, "plan", body, known, {"Vary": "Accept"})
+    if_none_match = request.headers.getlist("if-none-match")
+    question = Question(runtime, table, "plan", body, if_none_match, {"Vary": "Accept"})
     form = SelectionEncoding(body.selection, deletions=body.deletions)
 
     def planned(version: Version, offset: int = 0) -> Plan:
@@ -109,7 +109,7 @@ async def pruned_snapshot(
 
 
 def tagged(plan: Plan, answer: Answer) -> Answer | Provisional[Answer]:
-    """The answer, which may be given again for as long as the version lasts if the plan is complete."""
+    """Marks the answer as provisional unless the plan is complete."""
     return answer if plan.summary.complete else Provisional(answer)
 
 
@@ -131,19 +131,16 @@ async def deletions(
     return await runtime.run(lambda: question.answer(compute))
 
 
+# Memory of a hash with its answer, measured with 2,800,000 of them.
 _HASH_BYTES: Final = 240
-"""Of a hash with its answer, as measured with 2,800,000 of them."""
+# Memory of a key with its answer; its values are an object.
 _KEY_BYTES: Final = 560
-"""Of a key with its answer; its values are an object."""
+# Requests up to this size need no claim: the number of requests bounds them.
 _FEW_BYTES: Final = 4 << 20
-"""So little needs no claim: the number of requests bounds it."""
 
 
 def _claimed(request: LookupRequest, most: int) -> AbstractContextManager[object]:
-    """A claim on what many keys take while they are looked up, and their answer with them.
-
-    ``most``: bytes of all large bodies. Errors as of :meth:`app.work.ledger.Ledger.claim`.
-    """
+    """Claims the memory for looking up many keys; ``most``: bytes of all large bodies together."""
     hashes, keys = len(request.hashes or ()), len(request.keys or ())
     size = hashes * _HASH_BYTES + keys * _KEY_BYTES
     if size <= _FEW_BYTES:
@@ -182,7 +179,7 @@ async def buckets(table: Table, query: Annotated[BucketsQuery, Query()], runtime
 async def assign(
     table: Table, body: Annotated[AssignRequest, Depends(JsonBody(AssignRequest))], runtime: Shared
 ) -> Response:
-    """Tell which buckets a writer would assign to keys; nothing is written."""
+    """Choose the buckets that a writer would assign to keys; nothing is written."""
 
     def assigned() -> AssignmentAnswer:
         with _claimed(body, runtime.budget.bodies):

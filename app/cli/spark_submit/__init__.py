@@ -1,4 +1,4 @@
-"""The program that ``spark-submit`` is given.
+"""The program that ``spark-submit`` runs.
 
-It stands alone in its directory, since Python looks there first for every module that a program imports.
+It stands alone in its directory, which Python searches first for every module that a program imports.
 """

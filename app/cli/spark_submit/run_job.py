@@ -1,4 +1,4 @@
-"""What ``spark-submit`` is given: ``spark-submit run_job.py build-index sales.orders --warehouse s3://lake``."""
+"""Job for ``spark-submit run_job.py build-index sales.orders --warehouse s3://lake``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.errors import PaimonIndexError
 
 
 def main() -> None:
-    """Runs the job that the arguments name."""
+    """Runs the job of the arguments."""
     try:
         program()
     except PaimonIndexError as error:

@@ -1,4 +1,4 @@
-"""The kind ``bitmap``: layout, reader, writer; others use :mod:`.kind`."""
+"""The kind ``bitmap``: layout, reader, writer; other packages use :mod:`.kind`."""
 
 from app.file_index.bitmap.bitmap import BitmapIndex
 from app.file_index.bitmap.kind import BITMAP
@@ -7,7 +7,7 @@ from app.file_index.bitmap.stack import StoredHeads
 __all__ = [
     # The kind.
     "BITMAP",
-    # Rows by value, of a payload whose head and entries were read before.
+    # Rows by value of one payload.
     "BitmapIndex",
     # Heads of m payloads, before their keys.
     "StoredHeads",

@@ -32,18 +32,18 @@ width              type          meaning
 b records          key, i32      first key of a block and its offset in the block area
 4                  i32           length of the block area
 the length above                 blocks: i32 number of entries, then key, i32 offset, i32 length each
-the rest           roaring ...   body, as above
+the rest           roaring ...   body, laid out like that of version 1
 =================  ============  ==================================================================
 
-The length of an inline set says nothing: -1 in an entry, that of the bitmap it replaces for null rows. Keys
+The length of an inline set means nothing: -1 in an entry, that of the bitmap it replaces for null rows. Keys
 ascend over all blocks. A block holds at most ``index-block-size`` bytes, its count included.
 
-Beyond the engine, which leaves comparisons unanswered here, ranges are read off the keys; and ``<>`` and NOT
-IN leave the null rows out, as SQL does and the engine does not.
+The engine answers no comparisons here; this reader does, by the keys. It leaves null rows out of ``<>`` and
+NOT IN as SQL does; the engine does not.
 
-We write bodies, and the entries of version 1, in the order of the keys; the engine in that of a Java map. Its
-reader of version 1 takes the distance of two offsets for the length of a bitmap, so entries and body must be
-in the same order.
+The writer orders bodies, and the entries of version 1, by key; the engine orders them like a Java map. The
+engine's reader of version 1 takes the distance of two offsets for the length of a bitmap, so entries and body
+must have one order.
 """
 
 from __future__ import annotations
@@ -80,13 +80,11 @@ _WORD_BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class BitmapBody:
-    """Where the rows of each key lie, and the bitmaps.
+    """Bitmaps of a column and their places.
 
-    Attributes:
-        offsets: int32, by code: offset of the key's bitmap from the start of the body, or ``-1 - row`` for a
-            single row, which has no bitmap.
-        lengths: int32, by code: bytes of the bitmap, -1 for a single row.
-        bitmaps: in the order of the codes.
+    ``offsets``: int32, by code: offset of the key's bitmap from the start of the body, or ``-1 - row`` for a
+    single row, which has no bitmap. ``lengths``: int32, by code: bytes of the bitmap, -1 for a single row.
+    ``bitmaps``: in the order of the codes.
     """
 
     offsets: NDArray[np.int32]
@@ -95,7 +93,7 @@ class BitmapBody:
 
     @classmethod
     def of(cls, column: KeyColumn, distinct: DistinctKeys, start: int) -> Self:
-        """The body of a column from ``start`` on, which is where that of the null rows ends."""
+        """Builds the body of a column; ``start`` is the end of the bitmap of null rows."""
         rows, bounds = _by_code(column, distinct)
         begins, counts = bounds[:-1], np.diff(bounds)
         several = np.flatnonzero(counts > 1)
@@ -112,15 +110,16 @@ class BitmapBody:
 
 
 def _by_code(column: KeyColumn, distinct: DistinctKeys) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
-    """The rows key by key; and where those of each key begin, and those of the last one end."""
-    rows_behind_codes = np.empty(len(distinct.codes), "<u8")
+    """Rows ordered by code; and the start of each code's rows, with the end of the last ones."""
+    # Sorting one array of codes with rows in the low bits needs no permutation of the rows.
+    rows_by_code = np.empty(len(distinct.codes), "<u8")
     at = 0
     for rows, codes in column.with_rows(distinct.codes):
-        rows_behind_codes[at : at + len(rows)] = codes.astype(np.uint64) << _WORD_BITS | rows
+        rows_by_code[at : at + len(rows)] = codes.astype(np.uint64) << _WORD_BITS | rows
         at += len(rows)
-    rows_behind_codes.sort()
-    codes_alone = np.arange(len(distinct.keys) + 1, dtype=np.uint64) << _WORD_BITS
-    return rows_behind_codes.view("<u4")[::2], rows_behind_codes.searchsorted(codes_alone)
+    rows_by_code.sort()
+    code_starts = np.arange(len(distinct.keys) + 1, dtype=np.uint64) << _WORD_BITS
+    return rows_by_code.view("<u4")[::2], rows_by_code.searchsorted(code_starts)
 
 
 VERSION_1: Final = 1
@@ -132,10 +131,7 @@ _HEAD = struct.Struct(">biib")
 
 @dataclass(frozen=True, slots=True)
 class BitmapIndex:
-    """Rows by value, of a payload whose head and entries were read before.
-
-    ``body``: where the bitmaps start in ``buffer``, which is the payload.
-    """
+    """Rows by value of one payload, which a stack has checked; ``body``: start of its bitmaps."""
 
     buffer: Buffer
     entries: Entries
@@ -147,7 +143,7 @@ class BitmapIndex:
 
     @classmethod
     def of(cls, buffer: Buffer, entries: Entries, body: int) -> Self:
-        """The index of a payload."""
+        """Makes the index of a payload."""
         version, row_count, cardinality, flag = _HEAD.unpack_from(buffer)
         return cls(buffer, entries, body, version, row_count, cardinality, flag == 1)
 
@@ -171,35 +167,32 @@ class BitmapIndex:
         return self._union(self.entries.between(start, stop))
 
     def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
-        """Keys, ascending, and how many of ``rows`` (None: of all) have each; keys of none are left out."""
-        left = self.row_count
+        """Yields the keys of ``rows`` (None: of all rows), ascending, with the number of rows of each."""
+        unseen = self.row_count
         for key, reference in self.entries.all():
             bitmap = self._union([reference])
-            left -= len(bitmap)
-            if left < 0:
+            unseen -= len(bitmap)
+            if unseen < 0:
                 raise CorruptIndexError("expected a bitmap of its own for each value", offset=self.body)
             count = len(bitmap) if rows is None else bitmap.intersection_cardinality(rows)
             if count:
                 yield key, count
 
     def _union(self, references: Iterable[Reference]) -> BitMap:
-        """The rows of several keys.
-
-        Each row has one key, so their bitmaps never overlap: a payload with more or longer ones than there
-        is room for is corrupt, and must not cost more than reading it once.
-        """
         single_rows: list[int] = []
         bitmaps: list[BitMap] = []
-        bytes_left, references_left = len(self.buffer) - self.body, max(1, self.cardinality)
+        # Each row has one key, so bitmaps never overlap. More of them than there is room for is corruption,
+        # and must not cost more than reading the payload once.
+        remaining_bytes, remaining_references = len(self.buffer) - self.body, max(1, self.cardinality)
         for offset, length in references:
             if offset < 0:
                 single_rows.append(-1 - offset)
             else:
                 bitmap, size = read_bitmap(self.buffer, self.body + offset, length, row_count=self.row_count)
                 bitmaps.append(bitmap)
-                bytes_left -= size
-            references_left -= 1
-            if bytes_left < 0 or references_left < 0:
+                remaining_bytes -= size
+            remaining_references -= 1
+            if remaining_bytes < 0 or remaining_references < 0:
                 raise CorruptIndexError("expected a bitmap of its own for each value", offset=self.body)
         singles = BitMap(single_rows)
         if singles and singles.max() >= self.row_count:
@@ -210,11 +203,7 @@ class BitmapIndex:
 
 
 def write(column: KeyColumn, version: int = VERSION_2, block_bytes: int = DEFAULT_BLOCK_BYTES) -> bytes:
-    """The index of a column.
-
-    ``block_bytes``: version 2: bound on the size of a block. Raises IndexWriteError: an entry is longer than
-    a block.
-    """
+    """Writes the index of a column. Raises IndexWriteError: an entry is longer than ``block_bytes``."""
     return join_parts(_parts(column, version, block_bytes))
 
 
@@ -229,6 +218,7 @@ def _parts(column: KeyColumn, version: int, block_bytes: int) -> deque[Buffer]:
     )
     head = _HEAD.pack(version, column.row_count, len(distinct.keys), len(null_rows) > 0)
     entries: list[Buffer]
+    # Version 1 has no lengths, neither of the null rows nor in entries.
     if version == VERSION_1:
         nulls = nulls[:1]
         entries = [key_records(distinct.keys, column.space, body.offsets[:, None]).data.data]

@@ -1,7 +1,7 @@
-"""The entries of a bitmap index: which bitmap belongs to which key.
+"""Entries of a bitmap index, which give the bitmap of each key.
 
-Entries stay as bytes. What is kept of them is where each one starts, so that a look-up is a binary search
-that decodes the few keys it compares.
+Entries stay as bytes; only the start of each is kept. A look-up is a binary search that decodes the few keys
+it compares.
 """
 
 from __future__ import annotations
@@ -31,20 +31,17 @@ _COUNT = struct.Struct(">i")
 
 
 Reference: TypeAlias = tuple[int, int | None]
-"""A set of rows: the offset of its bitmap from the start of the body, negative for the set of the one row
-``-1 - offset``; and the bytes of the bitmap, None where the format does not tell."""
+"""A set of rows: a bitmap's offset from the start of the body, or ``-1 - row``; and its bytes if stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Keys of one file and their sets of rows; what was read before is there and in order.
-
-    ``places``: where each entry starts, in the order of the keys. ``tail``: what stands behind its key.
-    """
+    """Entries of one file, which a stack has checked; ``places``: start of each, in the order of the keys."""
 
     buffer: Buffer
     space: KeySpace
     places: Sequence[int] | NDArray[np.unsignedinteger]
+    # Format of the bytes behind each key.
     tail: struct.Struct
 
     def bounds(self) -> tuple[Key, Key] | None:
@@ -66,7 +63,7 @@ class Entries:
         return map(self._reference, self.places[first:behind])
 
     def all(self) -> Iterator[tuple[Key, Reference]]:
-        """Every key, ascending, and its rows."""
+        """Yields every key, ascending, with its rows."""
         for place in self.places:
             yield self._key(place), self._reference(place)
 
@@ -83,15 +80,15 @@ class Entries:
 
 
 def read_reference(buffer: Buffer, at: int, form: struct.Struct) -> Reference:
-    """A set of rows, which is there."""
+    """Reads a set of rows, which must be there."""
     offset, *length = form.unpack_from(buffer, at)
     return offset, length[0] if length else None
 
 
 def measure_records(cursor: Cursor, count: int, tail_bytes: int) -> Sequence[int]:
-    """Where each of the next ``count`` records starts: a key of varying width, and ``tail_bytes`` behind it.
+    """Start of each of the next ``count`` records; raises CorruptIndexError if the buffer ends before.
 
-    Raises CorruptIndexError: the buffer ends before they do.
+    A record is a key of varying width and ``tail_bytes`` behind it.
     """
     positions = array("q")
     for _ in range(count):
@@ -107,23 +104,18 @@ def write_blocks(
     lengths: NDArray[np.int32],
     block_bytes: int,
 ) -> list[Buffer]:
-    """The index of blocks and the block area of version 2.
+    """Writes the index of blocks and the block area of version 2; ``offsets`` and ``lengths``: by code.
 
-    Args:
-        offsets: of the rows of each.
-        lengths: of their bitmaps.
-
-    Raises:
-        IndexWriteError: an entry is longer than a block.
+    Raises IndexWriteError: an entry is longer than a block.
     """
     entries = key_records(distinct.keys, column.space, np.stack([offsets, lengths], axis=1))
-    room = block_bytes - _COUNT.size
+    space = block_bytes - _COUNT.size
     firsts, first = array("q"), 0
     while first < len(entries):
         firsts.append(first)
-        first = entries.behind_fitting(first, room)
+        first = entries.behind_fitting(first, space)
         if first == firsts[-1]:
-            raise _too_long(column, distinct, first, room)
+            raise _too_long(column, distinct, first, space)
     begins = np.array(firsts, np.int64)
     behind = np.append(begins[1:], len(entries))[: len(begins)]
     starts, ends = entries.starts(begins), entries.starts(behind)
@@ -136,10 +128,10 @@ def write_blocks(
     return written
 
 
-def _too_long(column: KeyColumn, distinct: DistinctKeys, code: int, room: int) -> IndexWriteError:
+def _too_long(column: KeyColumn, distinct: DistinctKeys, code: int, space: int) -> IndexWriteError:
     shown = to_json(column.space.value(distinct.key(code)), column.data_type)
     return IndexWriteError(
-        f"a block of the bitmap index has room for entries of {room} bytes, which is too few for "
+        f"a block of the bitmap index has room for entries of {space} bytes, which is too few for "
         f"{shown!r:.100}; choose a larger index-block-size",
         column=column.name,
         row=int(column.value_rows[np.flatnonzero(distinct.codes == code)[0]]),

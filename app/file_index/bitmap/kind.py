@@ -43,13 +43,10 @@ _ROWS_PER_VALUE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class BitmapOptions:
-    """How a bitmap index is laid out.
-
-    ``block_bytes``: version 2: bound on the size of a block of entries. Raises RequestError: there is no such
-    layout.
-    """
+    """Layout of a bitmap index. Raises RequestError: there is no such layout."""
 
     version: int = VERSION_2
+    # Version 2: largest size of a block of entries.
     block_bytes: int = DEFAULT_BLOCK_BYTES
 
     def __post_init__(self) -> None:
@@ -60,7 +57,7 @@ class BitmapOptions:
 
 
 class BitmapKind(Kind[BitmapIndex, BitmapOptions]):
-    """See :mod:`app.file_index.bitmap.bitmap`."""
+    """The kind; see :mod:`app.file_index.bitmap.bitmap`."""
 
     __slots__ = ()
 
@@ -105,7 +102,6 @@ class BitmapKind(Kind[BitmapIndex, BitmapOptions]):
 
     @override
     def propose(self, profile: ColumnProfile) -> Proposal[BitmapOptions] | None:
-        """For few values."""
         few = profile.distinct <= _FEW_VALUES and profile.distinct * _ROWS_PER_VALUE <= profile.values
         if not few and profile.data_type.root is not TypeRoot.BOOLEAN:
             return None

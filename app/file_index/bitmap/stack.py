@@ -1,8 +1,8 @@
-"""The bitmap indexes of one column of many files: which files have which value.
+"""The bitmap indexes of one column of many files, as a directory of the values of each file.
 
-To tell files, only the key of an entry is taken in, so that an entry without rows, which the engine never
-writes, counts as a value of the file here. Heads and entries of all files are read side by side; the entries'
-places stay, by which the rows of one file are found.
+Only the keys of entries decide about files, so an entry without rows, which the engine never writes, counts
+as a value of the file. The stack reads heads and entries of all files side by side and keeps the places of
+the entries, which lead to the rows of one file.
 """
 
 from __future__ import annotations
@@ -36,13 +36,8 @@ def measure_records(
 ) -> StoredKeys:
     """Finds the next ``counts[i]`` records of each string, and moves the cursors behind them.
 
-    Args:
-        cursors: at the first record of each string; strings that end too early are no longer sound.
-        counts: records of each string; no more than its bytes can hold.
-        tail_bytes: bytes of a record behind its key.
-
-    Returns:
-        The records of sound strings; the owner of each is the string's position.
+    A record is a key and ``tail_bytes``; ``counts`` fit the bytes of the strings. Strings that end too early
+    are no longer sound. Returns the records of the others; the owner of each is the string's position.
     """
     if space.width is None:
         return _walk(cursors, counts, tail_bytes)
@@ -52,7 +47,7 @@ def measure_records(
 
 
 def behind_keys(data: NDArray[np.uint8], stored: StoredKeys, space: KeySpace) -> NDArray[np.int64]:
-    """Where each record goes on after its key."""
+    """Offset behind the key of each record."""
     if space.width is not None:
         return stored.places + space.width
     return stored.places + _LENGTH.size + integers(data, stored.places, _LENGTH.format)
@@ -69,16 +64,16 @@ def _walk(cursors: Cursors, counts: NDArray[np.int64], tail_bytes: int) -> Store
         places[first[strings] + step] = walkers.at
         walkers.skip(walkers.count("length of a key", each_bytes=1) + tail_bytes, "an entry")
         step += 1
-        goes_on = walkers.sound & (counts[strings] > step)
-        if not goes_on.all():
+        has_more = walkers.sound & (counts[strings] > step)
+        if not has_more.all():
             cursors.put(strings, walkers)
-            strings, walkers = strings[goes_on], walkers.take(np.flatnonzero(goes_on))
+            strings, walkers = strings[has_more], walkers.take(np.flatnonzero(has_more))
     view = cursors.data.data
     for at, string in enumerate(strings.tolist()):
         cursor = Cursor(view[: cursors.ends[string]], int(walkers.at[at]))
-        left = slice(first[string] + step, first[string] + counts[string])
+        rest = slice(first[string] + step, first[string] + counts[string])
         try:
-            places[left] = bitmap_entries.measure_records(cursor, counts[string] - step, tail_bytes)
+            places[rest] = bitmap_entries.measure_records(cursor, counts[string] - step, tail_bytes)
         except CorruptIndexError as error:
             walkers.fail(at, error)
         walkers.at[at] = cursor.position
@@ -91,7 +86,7 @@ _COOKIES: Final = (COOKIE_WITHOUT_RUNS, COOKIE_WITH_RUNS)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredHeads:
-    """What m payloads say before the first key, int64, shape (m,); ``flags``: 1 where there are null rows."""
+    """Heads of m payloads, int64, shape (m,); ``flags``: 1 if there are null rows."""
 
     versions: NDArray[np.int64]
     row_counts: NDArray[np.int64]
@@ -100,7 +95,7 @@ class StoredHeads:
 
     @classmethod
     def read(cls, cursors: Cursors) -> Self:
-        """Reads the heads; the cursors end up behind them."""
+        """Reads the heads and leaves the cursors behind them."""
         versions = cursors.version("bitmap index", VERSION_1, VERSION_2)
         row_counts = cursors.count("row count")
         cardinalities = cursors.count("number of distinct values", each_bytes=OFFSET.size)
@@ -112,12 +107,10 @@ class StoredHeads:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredEntries:
-    """What m indexes say before their bitmaps; numbers of indexes that are not sound mean nothing.
+    """Heads and keys of m indexes; numbers of indexes that are not sound mean nothing.
 
-    Attributes:
-        keys: the key of each entry, with its file and place; files ascend.
-        bodies: int64, shape (m,): where the bitmaps start in the shared buffer.
-        sound: bool, shape (m,): which indexes can be read.
+    ``keys``: the key of each entry, with its file and place; files ascend. ``bodies``: int64, shape (m,):
+    start of the bitmaps in the shared buffer. ``sound``: bool, shape (m,): indexes that can be read.
     """
 
     heads: StoredHeads
@@ -202,10 +195,10 @@ class BitmapStack(RowStack[BitmapIndex]):
     """Values of m files.
 
     Attributes:
-        with_nulls: bool, shape (m,): which files have null rows.
-        places: where each entry starts in the shared buffer, file by file, in the order of storage.
-        first_places: int64, shape (m,): where those of each file begin.
-        bodies: int64, shape (m,): where the bitmaps start in it.
+        with_nulls: bool, shape (m,): files that have null rows.
+        places: start of each entry in the shared buffer, file by file, in the order of storage.
+        first_places: int64, shape (m,): position in ``places`` of the first entry of each file.
+        bodies: int64, shape (m,): start of the bitmaps in the shared buffer.
     """
 
     payloads: BytesColumn
@@ -220,7 +213,7 @@ class BitmapStack(RowStack[BitmapIndex]):
 
     @classmethod
     def read(cls, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> Self:
-        """As :meth:`app.file_index.kind.Kind.stack`."""
+        """Reads many payloads; see :meth:`app.file_index.kind.Kind.stack`."""
         cursors = Cursors.of(payloads, strict=strict)
         entries = StoredEntries.read(cursors, space)
         heads, keys = entries.heads, entries.keys

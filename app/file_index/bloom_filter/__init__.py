@@ -1,4 +1,4 @@
-"""The kind ``bloom-filter``: layout, reader, writer; others use :mod:`.kind`."""
+"""The kind ``bloom-filter``: layout, reader, writer; other packages use :mod:`.kind`."""
 
 from app.file_index.bloom_filter.bloom_filter import (
     DEFAULT_FPP,
@@ -21,7 +21,7 @@ __all__ = [
     "BloomFilter",
     # The number of items and the rate of false positives.
     "BloomFilterOptions",
-    # Hashes of many keys, in portions.
+    # Hashes of many keys, in batches.
     "hash_keys",
     # The size of a payload, before it is made.
     "payload_bytes",

@@ -1,4 +1,4 @@
-"""``bloom-filter``: whether a value may be in the file at all.
+"""``bloom-filter``: rules out values that are not in the file.
 
 ======  =======  ===================================================
 offset  type     meaning
@@ -37,21 +37,21 @@ from app.types.roaring import Buffer
 _Number = TypeVar("_Number", int, NDArray[np.int64])
 
 KEYS_AT_ONCE: Final = 1 << 14
-"""So many hashes stay in the processor's caches from step to step."""
+"""Batch of keys whose hashes stay in the processor's caches from step to step."""
 
 _MASK_64 = (1 << 64) - 1
 _SIGN = 1 << 63
 
 
 def hash_key(key: Key, space: KeySpace) -> int:
-    """Hash of one key, as an unsigned 64-bit integer."""
+    """Hashes one key to an unsigned 64-bit integer."""
     if isinstance(key, bytes):
         return xxhash.xxh64_intdigest(key)
     return mix(space.reorder(key) if isinstance(space, FloatingKeys) else key)
 
 
 def hash_keys(keys: Keys, space: KeySpace) -> Iterator[NDArray[np.uint64]]:
-    """The hashes of many keys in their order, :data:`KEYS_AT_ONCE` at a time."""
+    """Yields the hashes of many keys in their order, :data:`KEYS_AT_ONCE` at a time."""
     for start in range(0, len(keys), KEYS_AT_ONCE):
         part = slice(start, start + KEYS_AT_ONCE)
         if isinstance(keys, BytesColumn):
@@ -63,12 +63,12 @@ def hash_keys(keys: Keys, space: KeySpace) -> Iterator[NDArray[np.uint64]]:
 
 
 def mix(number: int) -> int:
-    """Hash of a signed 64-bit integer, as an unsigned one."""
+    """Hashes a signed 64-bit integer to an unsigned one."""
     return _mixed(number, _wrap) & _MASK_64
 
 
 def _mixed(x: _Number, wrap: Callable[[_Number], _Number]) -> _Number:
-    """The signed hash; ``wrap`` cuts a number to 64 bits where its type does not."""
+    """The signed hash; ``wrap`` cuts a number to 64 bits if its type does not."""
     x = wrap(~x + (x << 21))
     x = x ^ x >> 24
     x = wrap(x + (x << 3) + (x << 8))
@@ -90,8 +90,8 @@ DEFAULT_FPP: Final = 0.1
 MAX_HASH_FUNCTIONS: Final = 1100
 """More than the smallest positive probability of a false positive calls for."""
 
+# The bits of so many bytes give the estimate to about a twentieth.
 _COUNTED_BYTES: Final = 1_024
-"""With the bits of so many the estimate is good to about a twentieth."""
 
 _HASH_FUNCTIONS = struct.Struct(">i")
 _MASK = (1 << 32) - 1
@@ -100,10 +100,7 @@ _SIGN_BIT = 31
 
 @dataclass(frozen=True, slots=True)
 class BloomFilter:
-    """A set that forgets which keys it holds, but not that it lacks one.
-
-    ``hash_functions``: bits that each key sets.
-    """
+    """A set that may take a missing key for one of its own; each key sets ``hash_functions`` bits."""
 
     space: KeySpace
     hash_functions: int
@@ -111,22 +108,20 @@ class BloomFilter:
 
     @property
     def false_positive_rate(self) -> float:
-        """The probability that a key which is not there passes, by the share of bits that are set.
-
-        Of a long bit set the front is counted: hashes spread keys evenly.
-        """
+        """Estimates the probability that a missing key passes, by the share of bits that are set."""
+        # Hashes spread keys evenly, so the front of a long bit set stands for all of it.
         front = self.bits[:_COUNTED_BYTES]
         share = int.from_bytes(front).bit_count() / (8 * len(front))
         return float(f"{share**self.hash_functions:.2g}")
 
 
 def places(hashed: _Hash, hash_functions: int, size_bits: int) -> Iterator[_Hash]:
-    """The bits of one hash, or one by one those of many."""
+    """Yields the bit of each hash function, for one hash or for an array of them."""
     return (spot % size_bits for spot in spots(hashed, hash_functions))
 
 
 def spots(hashed: _Hash, hash_functions: int) -> Iterator[_Hash]:
-    """The same in a bit set without end; a real one takes them modulo its size."""
+    """Yields the number of each hash function, whose remainder by the size of a bit set is the bit."""
     step, at = hashed >> 32, hashed & _MASK
     for _ in range(hash_functions):
         at = (at + step) & _MASK
@@ -134,13 +129,13 @@ def spots(hashed: _Hash, hash_functions: int) -> Iterator[_Hash]:
 
 
 def payload_bytes(items: int, fpp: float) -> int:
-    """Bytes of a payload that is made for so many distinct values and this rate of false positives."""
-    wanted_bits = int(-items * math.log(fpp) / (math.log(2) ** 2))
-    return _HASH_FUNCTIONS.size + wanted_bits // 8 + 1
+    """Bytes of a payload for ``items`` distinct values and a rate of false positives."""
+    size_bits = int(-items * math.log(fpp) / (math.log(2) ** 2))
+    return _HASH_FUNCTIONS.size + size_bits // 8 + 1
 
 
 def write(column: KeyColumn, items: int = DEFAULT_ITEMS, fpp: float = DEFAULT_FPP) -> bytes:
-    """The index of a column; ``items``: number of distinct values that the size is made for, at least 1."""
+    """Writes the index of a column; ``items``: distinct values to make room for, at least 1."""
     size_bits = 8 * (payload_bytes(items, fpp) - _HASH_FUNCTIONS.size)
     hash_functions = max(1, math.floor(size_bits / items * math.log(2) + 0.5))
     bits = np.zeros(size_bits // 8, np.uint8)

@@ -4,7 +4,7 @@
 kind            option                default      meaning
 ==============  ====================  ===========  =======================================================
 bloom-filter    ``items``             1000000      number of distinct values to make room for
-bloom-filter    ``fpp``               0.1          wanted probability of a false positive
+bloom-filter    ``fpp``               0.1          target probability of a false positive
 ==============  ====================  ===========  =======================================================
 """
 
@@ -41,10 +41,7 @@ from app.types.roaring import Buffer
 
 @dataclass(frozen=True, slots=True)
 class BloomFilterOptions:
-    """How large a bloom filter is made.
-
-    Raises RequestError: there is no such filter, or it would be too large for a file.
-    """
+    """Size of a bloom filter. Raises RequestError: there is no such filter, or a file cannot hold it."""
 
     items: int = DEFAULT_ITEMS
     fpp: float = DEFAULT_FPP
@@ -61,7 +58,7 @@ class BloomFilterOptions:
 
 
 class BloomFilterKind(Kind[BloomFilter, BloomFilterOptions]):
-    """See :mod:`app.file_index.bloom_filter.bloom_filter`; it knows files by their values, but no rows."""
+    """The kind; see :mod:`app.file_index.bloom_filter.bloom_filter`. It tells files, but no rows."""
 
     __slots__ = ()
 
@@ -72,7 +69,6 @@ class BloomFilterKind(Kind[BloomFilter, BloomFilterOptions]):
 
     @override
     def can_answer(self, condition: Condition) -> bool:
-        """Only whether one of some values is there."""
         return isinstance(condition, Points) and not condition.negated
 
     @override
@@ -92,7 +88,7 @@ class BloomFilterKind(Kind[BloomFilter, BloomFilterOptions]):
 
     @override
     def written_options(self, options: BloomFilterOptions) -> dict[str, str]:
-        """The number of values; without it a filter is made for a million."""
+        # Without this option the engine makes room for a million values.
         return {"items": str(options.items)}
 
     @override
@@ -110,13 +106,12 @@ class BloomFilterKind(Kind[BloomFilter, BloomFilterOptions]):
 
     @override
     def propose(self, profile: ColumnProfile) -> Proposal[BloomFilterOptions]:
-        """For many values without an order that matters, with room for those that there are."""
         options = BloomFilterOptions(rounded_items(profile.distinct))
         return Proposal(20, "many values, of which single ones are asked for", options)
 
 
 def rounded_items(distinct: int) -> int:
-    """The number of values rounded up to two digits, which holds for files that have a few more."""
+    """Rounds a number of values up to two digits, which leaves room for files with a few more."""
     unit: int = 10 ** max(0, len(str(distinct)) - 2)
     return max(1, -(-distinct // unit) * unit)
 

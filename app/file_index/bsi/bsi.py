@@ -24,7 +24,7 @@ width  type         meaning
        roaring ...  slices of value - min, least significant bit first
 =====  ===========  ============================================================
 from collections.abc import Iterator, Sequence
--9223372036854775808 and decimals beyond 64 bits cannot be written. As literals they are in order here; the
+-9223372036854775808 and decimals beyond 64 bits cannot be written. This reader accepts them as literals; the
 engine up to 1.4.2 loses rows for the former and fails for the latter.
 """
 
@@ -61,19 +61,19 @@ _ABSENT, _PRESENT = b"\0", b"\1"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The rows of one sign by their absolute value, less ``low``; ``high`` is the largest one."""
+    """Rows of one sign by absolute value less ``low``; ``high`` is the largest absolute value."""
 
     low: int
     high: int
     slices: BitSlices
 
     def ends(self) -> list[int]:
-        """The smallest and the largest absolute value that a row has; none if no row has one."""
+        """The smallest and the largest absolute value of a row; empty if there are no rows."""
         codes = (self.slices.extreme(largest=False), self.slices.extreme(largest=True))
         return [self.low + code for code in codes if code is not None]
 
     def rows_in(self, spans: Iterable[CodeSpan]) -> BitMap:
-        """Rows whose absolute value stands in one of ``spans``, which ascend."""
+        """Rows whose absolute value lies in one of ``spans``, which ascend."""
         # No value lies above the largest; a span to the end of all codes spares the walk along its edge.
         return self.slices.select(
             (first - self.low, behind - self.low if behind <= self.high else 1 << MAX_SLICES)
@@ -84,7 +84,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class BitSlicedIntegers:
-    """Rows by value: those with values >= 0 and those with values < 0, None where there are none."""
+    """Rows by value: those with values >= 0 and those with values < 0; None for a sign without rows."""
 
     row_count: int
     positive: Part | None
@@ -92,7 +92,7 @@ class BitSlicedIntegers:
 
     @classmethod
     def of(cls, buffer: Buffer) -> Self:
-        """The index of a payload that was read before."""
+        """Makes the index of a payload that a stack has checked."""
         _, row_count = _HEAD.unpack_from(buffer)
         positive, behind = _part(buffer, _HEAD.size, row_count)
         return cls(row_count, positive, _part(buffer, behind, row_count)[0])
@@ -118,7 +118,7 @@ class BitSlicedIntegers:
         return self._rows_in([(first, behind)])
 
     def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
-        """Values, ascending, and how many of ``rows`` (None: of all) have each; values of none left out."""
+        """Yields the values of ``rows`` (None: of all rows), ascending, with the number of rows of each."""
         if self.negative:
             counts = list(self.negative.slices.code_counts(rows))
             yield from ((-(self.negative.low + code), count) for code, count in reversed(counts))
@@ -127,7 +127,7 @@ class BitSlicedIntegers:
             yield from ((low + code, count) for code, count in self.positive.slices.code_counts(rows))
 
     def bounds(self) -> tuple[int, int] | None:
-        """The smallest and the largest value; None where no row has one."""
+        """The smallest and the largest value; None if no row has one."""
         ends = []
         if self.negative:
             ends += [-end for end in self.negative.ends()]
@@ -147,7 +147,7 @@ class BitSlicedIntegers:
 
 
 def _part(buffer: Buffer, at: int, row_count: int) -> tuple[Part | None, int]:
-    """The part that the flag at ``at`` speaks of, and where it ends."""
+    """Reads the part behind the flag at ``at``; returns it with the offset of its end."""
     if not buffer[at]:
         return None, at + 1
     _, low, high = _PART_HEAD.unpack_from(buffer, at + 1)
@@ -166,7 +166,7 @@ def _extent(buffer: Buffer, at: int) -> Extent:
 
 
 def write(column: KeyColumn) -> bytes:
-    """The index of a column. Raises IndexWriteError: a value has no absolute value of 63 bits."""
+    """Writes the index of a column. Raises IndexWriteError: a value has no absolute value of 63 bits."""
     keys = column.keys
     if isinstance(keys, BytesColumn):
         raise TypeError("bsi holds numbers")

@@ -20,11 +20,11 @@ from app.types.roaring import Buffer
 
 @dataclass(frozen=True, slots=True)
 class BsiOptions:
-    """A bsi has none."""
+    """The empty set of options."""
 
 
 class BsiKind(Kind[BitSlicedIntegers, BsiOptions]):
-    """See :mod:`app.file_index.bsi.bsi`."""
+    """The kind; see :mod:`app.file_index.bsi.bsi`."""
 
     __slots__ = ()
 
@@ -53,7 +53,6 @@ class BsiKind(Kind[BitSlicedIntegers, BsiOptions]):
 
     @override
     def propose(self, profile: ColumnProfile) -> Proposal[BsiOptions]:
-        """For what no other kind takes."""
         return Proposal(10, "many values, too wide for other indexes", BsiOptions())
 
     @staticmethod

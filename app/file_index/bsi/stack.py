@@ -1,8 +1,7 @@
-"""The bit-sliced integers of one column of many files: between which values those of a file lie.
+"""The bit-sliced integers of one column of many files, compared by the heads of their parts.
 
-Values are held by their bits, so that only the heads can be compared for many files. They decide where a
-question leaves all values of a file out, or takes in the largest absolute value of a sign, which is always
-that of a row. In between a file stays in doubt until its rows are found.
+The heads settle a condition that leaves out all values of a file, or takes in the largest absolute value of a
+sign, which is always that of a row. Any other file stays in doubt until its rows are looked up.
 """
 
 from __future__ import annotations
@@ -26,22 +25,16 @@ from app.types import NULL_LENGTH, BytesColumn
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """The values of one sign, of m files.
-
-    Attributes:
-        present: bool, shape (m,): whether the file has any.
-        low: int64, shape (m,): absolute value of code 0; nothing lies below.
-        high: int64, shape (m,): largest absolute value.
-        existing: the bitmap of their rows.
-    """
+    """The values of one sign, of m files; ``existing``: the bitmap of their rows."""
 
     present: NDArray[np.bool_]
+    # Absolute values, int64, shape (m,): that of code 0, and the largest.
     low: NDArray[np.int64]
     high: NDArray[np.int64]
     existing: BytesColumn
 
     def between(self, first: int, last: int) -> Answers:
-        """Whether rows have an absolute value from ``first`` to ``last``, which is below 2 ** 63."""
+        """Files with an absolute value from ``first`` to ``last``, which is below 2 ** 63."""
         if first > last:
             return everywhere(Answer.SKIP, len(self.low))
         touched = where(self.present & (first <= self.high) & (self.low <= last), Answer.DOUBT)
@@ -53,7 +46,7 @@ class _Part:
         answers[self._holds_high(values)] = Answer.ROWS
         return answers
 
-    def others(self, values: NDArray[np.int64]) -> Answers:
+    def without(self, values: NDArray[np.int64]) -> Answers:
         answers = where(self.present, Answer.ROWS)
         answers[self._holds_high(values)] = Answer.DOUBT
         answers[self.present & (self._count(values) > self.high - self.low)] = Answer.SKIP
@@ -68,7 +61,7 @@ class _Part:
 
 @dataclass(frozen=True, eq=False)
 class BsiStack(RowStack[BitSlicedIntegers]):
-    """Values of m files: those >= 0, and those < 0."""
+    """Values of m files, in a part for values >= 0 and one for values < 0."""
 
     payloads: BytesColumn
     row_counts: NDArray[np.int64]
@@ -78,7 +71,7 @@ class BsiStack(RowStack[BitSlicedIntegers]):
 
     @classmethod
     def read(cls, payloads: BytesColumn, *, strict: bool = False) -> Self:
-        """As :meth:`app.file_index.kind.Kind.stack`; the bitmaps are measured."""
+        """Reads many payloads; see :meth:`app.file_index.kind.Kind.stack`."""
         cursors = Cursors.of(payloads, strict=strict)
         cursors.version("bsi", VERSION)
         row_counts = cursors.count("row count")
@@ -117,7 +110,7 @@ class BsiStack(RowStack[BitSlicedIntegers]):
     @override
     def rows_without(self, keys: Sequence[Key]) -> Answers:
         values, absolutes = _by_sign(keys)
-        return np.maximum(self.positive.others(values), self.negative.others(absolutes))
+        return np.maximum(self.positive.without(values), self.negative.without(absolutes))
 
     @override
     def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
@@ -133,7 +126,7 @@ class BsiStack(RowStack[BitSlicedIntegers]):
 
 
 def _by_sign(keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The keys >= 0, and the absolute values of the others, both ascending; none that no index can hold."""
+    """Keys >= 0, and absolute values of the negative ones, both ascending; without those beyond 63 bits."""
     representable = [int(key) for key in keys if abs(int(key)) <= LARGEST_ABSOLUTE]
     return (
         np.array([key for key in representable if key >= 0], np.int64),

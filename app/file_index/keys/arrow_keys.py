@@ -14,9 +14,9 @@ TIME                                       time32, time64, int32 (milliseconds)
 TIMESTAMP, TIMESTAMP_LTZ                   timestamp of any unit, with and without a zone
 =========================================  =================================================================
 
-Dictionaries of these are taken as well, and the null type where no row has a value. Zones change nothing:
+Dictionaries of these are accepted too, and so is the null type if no row has a value. Zones change nothing:
 Arrow counts from the epoch with and without one, as Paimon does. Timestamps finer than their keys are cut, as
-the engine cuts them; whatever else does not fit is refused.
+the engine cuts them; any other value that does not fit is an error.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Keys: TypeAlias = "Integers | BytesColumn"
 """Keys of many rows: integers in the width of a stored key, or byte strings without nulls."""
 
 Refuse: TypeAlias = "Callable[[int, str], NoReturn]"
-"""Raises the error about the value at an index, given what would have fitted."""
+"""Raises the error about the value at an index, given the range that would have fitted."""
 
 _TESTS: Final[dict[TypeRoot, tuple[Callable[[pa.DataType], bool], ...]]] = {
     **dict.fromkeys(INTEGER_BITS, (types.is_integer,)),
@@ -68,7 +68,7 @@ _TESTS: Final[dict[TypeRoot, tuple[Callable[[pa.DataType], bool], ...]]] = {
 
 
 def accepts(array_type: pa.DataType, data_type: DataType) -> bool:
-    """Whether arrays of an Arrow type can hold the values of a type."""
+    """True if arrays of an Arrow type can hold the values of a type."""
     if types.is_dictionary(array_type):
         array_type = array_type.value_type
     if types.is_decimal(array_type) and array_type.scale != data_type.scale:
@@ -77,10 +77,10 @@ def accepts(array_type: pa.DataType, data_type: DataType) -> bool:
 
 
 def read_keys(chunks: Sequence[pa.Array], data_type: DataType, space: KeySpace, refuse: Refuse) -> Keys:
-    """The keys of all values, one behind the other.
+    """Reads the keys of all values of an array, in order.
 
-    ``chunks``: arrays of one type that is accepted, but no dictionaries; nulls are passed over. ``refuse``:
-    what to do about a value that is none of the type's, given its index among the values.
+    ``chunks``: arrays of one accepted type, but no dictionaries; nulls are skipped. ``refuse``: called for a
+    value that does not fit the type, with its index among the values.
     """
     parts = [chunk.drop_null() for chunk in chunks if chunk.null_count < len(chunk)]
     match space:
@@ -105,11 +105,12 @@ def _strings(part: pa.Array) -> BytesColumn:
 
 
 def _numbers(part: pa.Array) -> NDArray[Any]:
-    """The numbers that Arrow stores, shape (n,); of decimals their words, least significant first: (n, w)."""
+    """The integers that Arrow stores, shape (n,); for decimals their words, low one first: (n, w)."""
     if types.is_boolean(part.type):
         part = part.cast(pa.int8())
     if types.is_integer(part.type):
         return np.asarray(part)
+    # NumPy has no decimals, and Arrow's dates and times are wanted as plain integers.
     word = np.dtype(f"<i{min(part.type.byte_width, 8)}")
     words = np.frombuffer(part.buffers()[1], word).reshape(-1, part.type.byte_width // word.itemsize)
     words = words[part.offset : part.offset + len(part)]
@@ -127,6 +128,7 @@ def _fit(
         return numbers
     if isinstance(space, FloatingKeys):
         keys = space.reorder(numbers)
+        # Every NaN has one key, as in Java.
         return np.where((keys < ~space.infinity) | (keys > space.infinity), space.nan, keys)
     array_type = parts[0].type
     if data_type.root is TypeRoot.DECIMAL:
@@ -157,7 +159,6 @@ def _decimals(words: NDArray[Any], data_type: DataType, refuse: Refuse) -> NDArr
 def _rescaled(
     numbers: NDArray[Any], nanos_from: int, nanos_to: int, refuse: Refuse
 ) -> NDArray[np.signedinteger[Any]]:
-    """Numbers of one unit of time in another, rounded down."""
     if nanos_from <= nanos_to:
         return numbers if nanos_from == nanos_to else numbers // (nanos_to // nanos_from)
     factor = nanos_from // nanos_to

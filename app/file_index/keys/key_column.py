@@ -1,4 +1,4 @@
-"""A column to be indexed: the key of each row that has a value."""
+"""Columns to be indexed: the key of each row that has a value."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 class DistinctKeys(NamedTuple):
-    """The keys of a column without repetition.
-
-    ``keys``: ascending, as the index orders them; n of them. ``codes``: uint32: for each row with a value the
-    rank of its key, from 0 to n - 1.
-    """
+    """The n distinct ``keys`` of a column, ascending; ``codes``: uint32, the rank of each row's key."""
 
     keys: Keys
     codes: NDArray[np.uint32]
@@ -39,11 +35,7 @@ class DistinctKeys(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyColumn:
-    """Keys by row.
-
-    ``name``: of the column, or ``column[key]``; for errors. ``is_null``: which rows have none, shape
-    (row_count,); None where all have one.
-    """
+    """Keys by row; ``is_null``: rows without a value, shape (row_count,); None if every row has one."""
 
     name: str
     data_type: DataType
@@ -54,11 +46,9 @@ class KeyColumn:
 
     @classmethod
     def of(cls, array: pa.Array | pa.ChunkedArray, data_type: DataType, name: str) -> Self:
-        """The keys of an Arrow array.
+        """Reads the keys of an Arrow array with one value a row, without copying where possible.
 
-        ``array``: one value a row, of an Arrow type that can hold values of ``data_type``; its memory is
-        shared where the form allows it. Raises IndexWriteError: no index takes values of this type, the array
-        holds others, or one of them does not fit it.
+        Raises IndexWriteError: no index takes values of this type, or the array holds others.
         """
         space = key_space(data_type)
         if space is None:
@@ -84,17 +74,17 @@ class KeyColumn:
 
     @property
     def value_rows(self) -> NDArray[np.uint32]:
-        """The rows that have a value, ascending."""
+        """Rows with a value, ascending."""
         rows = np.arange(self.row_count, dtype=np.uint32)
         return rows if self.is_null is None else rows[~self.is_null]
 
     @property
     def null_rows(self) -> NDArray[np.uint32]:
-        """The rows without a value, ascending."""
+        """Rows without a value, ascending."""
         return np.flatnonzero(() if self.is_null is None else self.is_null).astype(np.uint32)
 
     def with_rows(self, values: NDArray[_ScalarT]) -> Iterator[tuple[NDArray[np.uint32], NDArray[_ScalarT]]]:
-        """The rows that have a value beside something about each of them, block by block."""
+        """Yields the rows with a value beside their ``values``, in blocks."""
         begin = 0
         for start in range(0, self.row_count, _ROWS_AT_ONCE):
             rows = np.arange(start, min(start + _ROWS_AT_ONCE, self.row_count), dtype=np.uint32)
@@ -104,7 +94,7 @@ class KeyColumn:
             begin += len(rows)
 
     def distinct(self) -> DistinctKeys:
-        """The keys without repetition; worked out anew by each call."""
+        """Computes the distinct keys, anew at each call."""
         if isinstance(self.keys, BytesColumn):
             return DistinctKeys(*self.keys.distinct())
         ascending = np.sort(self.keys)

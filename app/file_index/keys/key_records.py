@@ -17,11 +17,7 @@ _NUMBER: Final = np.dtype(">i4")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyRecords:
-    """Records that lie back to back; n of them.
-
-    ``data``: all of them, uint8. ``bounds``: int64, shape (n + 1,): where each starts, and where the last one
-    ends. Where all have one width, this width instead.
-    """
+    """n records back to back; ``bounds``: int64, shape (n + 1,): starts and end, or their common width."""
 
     data: NDArray[np.uint8]
     bounds: NDArray[np.int64] | int
@@ -30,11 +26,11 @@ class KeyRecords:
         return len(self.data) // self.bounds if isinstance(self.bounds, int) else len(self.bounds) - 1
 
     def starts(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where each of ``records`` starts; n stands for the end of the last one."""
+        """Start of each of ``records``; n stands for the end of the last one."""
         return records * self.bounds if isinstance(self.bounds, int) else self.bounds[records]
 
     def behind_fitting(self, first: int, size: int) -> int:
-        """The record behind those that fit ``size`` bytes from ``first`` on; ``first`` itself may be n."""
+        """The record behind those that fit ``size`` bytes from ``first`` on; ``first`` may be n."""
         if isinstance(self.bounds, int):
             return min(first + size // self.bounds, len(self))
         return int(self.bounds.searchsorted(self.bounds[first] + size, "right")) - 1
@@ -46,11 +42,7 @@ def stored_keys(keys: Keys, space: KeySpace) -> KeyRecords:
 
 
 def key_records(keys: Keys, space: KeySpace, tails: NDArray[np.integer], lead: bytes = b"") -> KeyRecords:
-    """Records of a key and some numbers each.
-
-    ``tails``: shape (n, k): what follows each key, stored in 4 bytes a number, big endian. ``lead``: bytes in
-    front of each key.
-    """
+    """Encodes records: ``lead``, key, and ``tails``, shape (n, k), in 4 bytes a number, big endian."""
     if isinstance(keys, BytesColumn):
         return _string_records(keys, tails, lead)
     bits = space.reorder(keys) if isinstance(space, FloatingKeys) else keys
@@ -93,5 +85,5 @@ def _copy_strings(strings: BytesColumn, data: NDArray[np.uint8], to: NDArray[np.
 
 
 def _windows(data: NDArray[np.uint8], width: int) -> NDArray[np.void]:
-    """Every stretch of ``width`` bytes of a buffer as one opaque item; writing to them writes to it."""
+    """Every stretch of ``width`` bytes of a buffer as a writable, opaque item."""
     return np.ndarray((len(data) - width + 1,), np.dtype((np.void, width)), data, strides=(1,))

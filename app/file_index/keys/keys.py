@@ -1,4 +1,4 @@
-"""Index keys: what a value becomes inside an index, how it is stored there, and in which order.
+"""Index keys: the form of a value inside an index, its stored bytes, and its order.
 
 ========================================  =====================  ==========================================
 type                                      key                    stored as (big endian)
@@ -60,11 +60,11 @@ class KeySpace(Protocol):
 
     @property
     def width(self) -> int | None:
-        """Bytes of a stored key; None where they vary."""
+        """Bytes of a stored key; None if they vary."""
 
     @property
     def lossy(self) -> bool:
-        """Whether values that differ may share a key."""
+        """True if different values may share a key."""
 
     def key(self, value: Value) -> Key:
         """The key under which the index holds a row of this value."""
@@ -76,23 +76,20 @@ class KeySpace(Protocol):
         """Keys of all rows that SQL holds equal to ``value``, ascending."""
 
     def keys_of(self, values: Sequence[Value]) -> tuple[Key, ...]:
-        """Keys of all rows that SQL holds equal to one of ``values``, ascending.
-
-        ``values``: distinct and ascending in SQL's order.
-        """
+        """Keys of all rows that SQL holds equal to one of ``values``, which ascend without repetition."""
 
     def edge(self, value: Value, *, behind: bool) -> tuple[Key, Key]:
-        """Where the keys of rows are cut right before ``value``, or right behind it.
+        """The cut right before ``value``, or right behind it, in terms of keys.
 
         Returns the first key of the rows that follow, and the key right behind those of the rows that
-        precede. They differ where a lossy key holds rows of both sides.
+        precede. They differ if a lossy key holds rows of both sides.
         """
 
     def read(self, buffer: Buffer, at: int) -> tuple[Key, int]:
-        """The key stored at ``at`` and the offset behind it; raises CorruptIndexError where there is none."""
+        """Reads the key at ``at``; returns it with the offset behind it, or raises CorruptIndexError."""
 
     def write(self, key: Key) -> bytes:
-        """The stored form."""
+        """Encodes a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +122,7 @@ class IntegerKeys(KeySpace):
 
     @override
     def keys_of(self, values: Sequence[Value]) -> tuple[Key, ...]:
+        # The common case of long lists of integers is spared a call for each value.
         if self.unit == 1 and not self.boolean:
             return tuple(values)  # type: ignore[arg-type] # integers are their own keys
         return tuple(dict.fromkeys(key for value in values for key in self.equal_keys(value)))
@@ -146,7 +144,7 @@ class IntegerKeys(KeySpace):
 
 @dataclass(frozen=True, slots=True)
 class FloatingKeys(KeySpace):
-    """IEEE values as the integers that order their bits; ``infinity`` and ``nan`` are the keys of these."""
+    """IEEE values as the integers that order their bits; ``infinity`` and ``nan`` are keys."""
 
     values: struct.Struct
     stored: struct.Struct
@@ -175,7 +173,7 @@ class FloatingKeys(KeySpace):
         return float(self.values.unpack(self.stored.pack(self.reorder(int(key))))[0])
 
     def reorder(self, bits: _Bits) -> _Bits:
-        """Signed bits to key and, being its own inverse, key to signed bits; of one value or of an array."""
+        """Turns signed bits into a key, or a key into signed bits; of one value or of an array."""
         value_bits = 8 * self.width - 1
         return bits ^ (bits >> value_bits & (1 << value_bits) - 1)
 
@@ -259,7 +257,7 @@ class ByteKeys(KeySpace):
 
 
 def key_bytes(buffer: Buffer, at: int) -> int:
-    """Bytes of the key of varying width that is stored at ``at`` and known to be there."""
+    """Stored bytes of a key of varying width at ``at``, which must be there."""
     length: int = _I32.unpack_from(buffer, at)[0]
     return _I32.size + length
 
@@ -293,7 +291,7 @@ _LOSSY_MICROSECONDS = IntegerKeys(_I64, NANOS_PER_MICRO, lossy=True)
 
 
 def key_space(data_type: DataType) -> KeySpace | None:
-    """The keys of a type; None for types that no index holds."""
+    """The keys of a type; None if no index holds the type."""
     if data_type.root in TIMESTAMP_ROOTS:
         if data_type.is_compact_timestamp:
             return _MILLISECONDS

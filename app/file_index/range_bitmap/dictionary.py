@@ -60,14 +60,7 @@ _CHUNK_TAIL = struct.Struct(">iiiii")
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """Keys that follow one another.
-
-    Attributes:
-        code: code of the first key.
-        keys_start: where the further keys, or the offsets that lead to them, start in the buffer.
-        keys: number of further keys.
-    """
-
+    # The first key stands in the chunk's head; ``keys`` counts the further ones at ``keys_start``.
     first: Key
     code: int
     keys_start: int
@@ -76,12 +69,7 @@ class _Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Dictionary:
-    """Keys and their codes, which were read before; a look-up reads the few keys that it compares.
-
-    Attributes:
-        heads_area: where the chunk heads start in the buffer.
-        keys_area: where the keys area starts.
-    """
+    """Checked keys and their codes, with the starts of areas; a look-up decodes the few keys it compares."""
 
     buffer: Buffer
     space: KeySpace
@@ -91,13 +79,13 @@ class Dictionary:
 
     @classmethod
     def at(cls, buffer: Buffer, offset: int, space: KeySpace) -> Self:
-        """The dictionary that starts at ``offset``."""
+        """Opens the dictionary that starts at ``offset``."""
         _, _, chunks, offsets_length, heads_length = _HEAD.unpack_from(buffer, offset)
         heads_area = offset + _HEAD.size + offsets_length
         return cls(buffer, space, chunks, heads_area, heads_area + heads_length)
 
     def locate(self, key: Key) -> tuple[int, bool]:
-        """The number of keys below ``key``, and whether it is one of the keys; then this is its code."""
+        """Number of keys below ``key``; and true if it is a key, whose code that number is."""
         behind = bisect_right(range(self.chunks), key, key=self._first_key)
         if behind == 0:
             return 0, False
@@ -109,7 +97,7 @@ class Dictionary:
         return chunk.code + 1 + at, is_key
 
     def all(self) -> Iterator[Key]:
-        """Every key, in the order of the codes."""
+        """Yields every key, in the order of the codes."""
         for number in range(self.chunks):
             chunk = self._chunk(number)
             yield chunk.first
@@ -136,11 +124,7 @@ class Dictionary:
 
 
 def write(keys: Keys, space: KeySpace, chunk_bytes: int) -> list[Buffer]:
-    """The dictionary of distinct ascending keys, in parts.
-
-    ``keys``: in the order of their codes. ``chunk_bytes``: bound on a chunk's further keys, and separately on
-    their offsets.
-    """
+    """Writes distinct ascending keys in parts; further keys or offsets of a chunk fit ``chunk_bytes``."""
     stored = stored_keys(keys, space)
     firsts = _first_codes(stored, space, chunk_bytes)
     behind = np.append(firsts[1:], len(stored))[: len(firsts)]

@@ -40,12 +40,9 @@ from app.types.roaring import Buffer
 
 @dataclass(frozen=True, slots=True)
 class RangeBitmapOptions:
-    """How the dictionary of a range-bitmap is laid out.
+    """Layout of a range-bitmap's dictionary. Raises RequestError: there is no such layout."""
 
-    ``chunk_bytes``: bound on the further keys of a chunk; None for the default of the column's type. Raises
-    RequestError: there is no such layout.
-    """
-
+    # Largest size of a chunk's further keys; None for the default of the column's type.
     chunk_bytes: int | None = None
 
     def __post_init__(self) -> None:
@@ -54,7 +51,7 @@ class RangeBitmapOptions:
 
 
 class RangeBitmapKind(Kind[RangeBitmap, RangeBitmapOptions]):
-    """See :mod:`app.file_index.range_bitmap.range_bitmap`."""
+    """The kind; see :mod:`app.file_index.range_bitmap.range_bitmap`."""
 
     __slots__ = ()
 
@@ -104,7 +101,6 @@ class RangeBitmapKind(Kind[RangeBitmap, RangeBitmapOptions]):
 
     @override
     def propose(self, profile: ColumnProfile) -> Proposal[RangeBitmapOptions] | None:
-        """For values of which ranges are asked for."""
         if profile.data_type.root in STRING_ROOTS:
             return None
         return Proposal(30, "many values that have an order", RangeBitmapOptions())

@@ -1,7 +1,7 @@
-"""The keys of many files as their dictionaries hold them: those of a file ascend, one file after the other.
+"""The keys of many files in the order of their dictionaries: file after file, ascending within each.
 
-To merge them into a directory takes longer than to read them. So the first question is answered here, by a
-binary search in each file, all of them side by side; only keys that are asked about again are merged.
+Merging keys into a directory takes longer than reading them. So the first question is answered here, by a
+binary search in all files side by side; only a second question has the keys merged.
 """
 
 from __future__ import annotations
@@ -17,29 +17,25 @@ from app.file_index.keys.keys import Key
 from app.file_index.shared.directory import Directory
 
 _BYTES_OF_FILE: Final = 4
-"""Of the file of each key, in a directory."""
+"""Bytes of the file of each key in a directory."""
 
 _MOST_SEARCHES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OrderedKeys:
-    """The keys of m files, n in all.
-
-    ``values``: integers of the width that their type has, shape (n,). ``distinct``: int64, shape (m,): how
-    many keys each file has.
-    """
+    """Ascending keys of m files, one file after the other; ``distinct``: int64, shape (m,): keys of each."""
 
     values: NDArray[np.signedinteger]
     distinct: NDArray[np.int64]
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory, those of a directory of the same keys if these are more."""
+        """Bytes of memory once the keys are merged into a directory, which takes more."""
         return self.values.nbytes + _BYTES_OF_FILE * len(self.values) + 3 * self.distinct.nbytes
 
     def unordered(self) -> NDArray[np.bool_]:
-        """Which files have a key that is not above the one before it, shape (m,)."""
+        """Files with a key that is not above the one before it, shape (m,)."""
         wrong = np.zeros(len(self.distinct), bool)
         falls = self.values[1:] <= self.values[:-1]
         ends = np.cumsum(self.distinct)
@@ -50,7 +46,7 @@ class OrderedKeys:
         return wrong
 
     def differ(self, ends: NDArray[np.signedinteger]) -> NDArray[np.bool_]:
-        """Which files do not have these keys as their first and last one, shape (2, m); shape (m,)."""
+        """Files whose first and last key are not ``ends``, shape (2, m); shape (m,)."""
         wrong, filled = np.zeros(len(self.distinct), bool), np.flatnonzero(self.distinct)
         behind = np.cumsum(self.distinct)[filled]
         for keys, places in zip(ends, (behind - self.distinct[filled], behind - 1), strict=True):
@@ -58,27 +54,27 @@ class OrderedKeys:
         return wrong
 
     def having(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
-        """Which files have one of the keys, shape (m,)."""
+        """Files that have one of the keys, shape (m,)."""
         having = np.zeros(len(self.distinct), bool)
         for key in keys:
             having |= self._has(key)
         return having
 
     def having_others(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
-        """Which files have a key that is none of ``keys``, which are distinct; shape (m,)."""
+        """Files with a key that is none of ``keys``, which are distinct; shape (m,)."""
         hits = np.zeros(len(self.distinct), np.int64)
         for key in keys:
             hits += self._has(key)
         return self.distinct > hits
 
     def having_between(self, start: Key | None, stop: Key | None) -> NDArray[np.bool_]:
-        """Which files have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        """Files with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
         ends = np.cumsum(self.distinct)
         first = ends - self.distinct if start is None else self._below(start)
         return first < (ends if stop is None else self._below(stop))
 
     def merged(self) -> Directory:
-        """The same keys, for many questions."""
+        """Merges the keys into a directory."""
         count = len(self.distinct)
         owners = np.repeat(np.arange(count), self.distinct)
         values, width = self.values.astype(np.int64), self.values.dtype.itemsize
@@ -91,40 +87,40 @@ class OrderedKeys:
         return inside
 
     def _below(self, key: Key) -> NDArray[np.int64]:
-        """Where the first key of each file stands that is not smaller than ``key``; its end if none is."""
+        """Position of each file's first key that is not below ``key``; the file's end if there is none."""
         high = np.cumsum(self.distinct)
         low = high - self.distinct
-        while len(left := np.flatnonzero(low < high)):
-            middle = (low[left] + high[left]) >> 1
+        while len(searching := np.flatnonzero(low < high)):
+            middle = (low[searching] + high[searching]) >> 1
             smaller = self.values[middle] < key
-            low[left[smaller]] = middle[smaller] + 1
-            high[left[~smaller]] = middle[~smaller]
+            low[searching[smaller]] = middle[smaller] + 1
+            high[searching[~smaller]] = middle[~smaller]
         return low
 
 
 class MergedKeys:
-    """Keys of many files, merged once they are asked about again; threads may share one."""
+    """Keys of many files, merged at the second question; threads may share one."""
 
-    __slots__ = ("_keys", "_was_asked")
+    __slots__ = ("_has_answered", "_keys")
 
     def __init__(self, keys: OrderedKeys | Directory) -> None:
         self._keys = keys
-        self._was_asked = False
+        self._has_answered = False
 
     def for_searches(self, searches: int = 1) -> OrderedKeys | Directory:
-        """What answers the next question, which looks for so many keys."""
+        """The keys in the form that suits the next question, which looks up ``searches`` keys."""
         keys = self._keys
-        if isinstance(keys, OrderedKeys) and (self._was_asked or searches > _MOST_SEARCHES):
+        if isinstance(keys, OrderedKeys) and (self._has_answered or searches > _MOST_SEARCHES):
             keys = self._keys = keys.merged()
-        self._was_asked = True
+        self._has_answered = True
         return keys
 
     @property
     def distinct(self) -> NDArray[np.int64]:
-        """How many keys each file has."""
+        """Number of keys of each file."""
         return self._keys.distinct
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory without buffers that are shared."""
+        """Bytes of memory without shared buffers."""
         return self._keys.nbytes

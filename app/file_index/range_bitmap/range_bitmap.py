@@ -1,4 +1,4 @@
-"""``range-bitmap``: distinct values get codes in their order, and the rows are kept by the bits of the code.
+"""``range-bitmap``: a code for each distinct value, in their order, and the rows by the bits of their code.
 
 All integers are big endian.
 
@@ -30,11 +30,11 @@ the length above   roaring        existence bitmap: rows that have a value
 the rest           roaring ...    slices, least significant bit first
 =================  =============  ========================================================================
 
-There are as many slices as the largest code has bits, at least one; where no row has a value, the engine
-writes 64 empty ones.
+There are as many slices as the largest code has bits, at least one. If no row has a value, the engine writes
+64 empty ones.
 
-The index answers every comparison exactly. The engine of 1.4 errs where c is 0: IS NULL gives it two rows
-only; here it is every row.
+The index answers every comparison exactly. If c is 0, IS NULL selects every row here; the engine of 1.4 finds
+only two.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ SLICES_HEAD_LENGTH: Final = _SLICES_HEAD.size - 4
 
 
 def slices_at(buffer: Buffer, offset: int, row_count: int) -> BitSlices:
-    """The part that starts at ``offset``, whose head was read before."""
+    """Opens the bit-slice index at ``offset``, whose head a stack has checked."""
     _, _, _, existing_length, table_length = _SLICES_HEAD.unpack_from(buffer, offset)
     table = offset + _SLICES_HEAD.size
     existing = Extent(table + table_length, existing_length)
@@ -79,7 +79,7 @@ def slices_at(buffer: Buffer, offset: int, row_count: int) -> BitSlices:
 
 
 def write_slices(rows: Iterable[CodedRows], cardinality: int) -> list[bytes]:
-    """The part for rows that have a value and their codes, below ``cardinality``; in parts itself."""
+    """Writes the bit-slice index of rows and their codes below ``cardinality``, in parts."""
     slices = max(1, (cardinality - 1).bit_length()) if cardinality else MAX_SLICES
     existing, *bodies = slice_codes(rows, slices)
     table, offset = [], 0
@@ -99,8 +99,8 @@ def write_slices(rows: Iterable[CodedRows], cardinality: int) -> list[bytes]:
 VERSION = 1
 DEFAULT_CHUNK_BYTES = 16 * 1024
 
+# The engine's default for these types is chunks of no bytes.
 _ONE_KEY_A_CHUNK = frozenset({TypeRoot.BOOLEAN, TypeRoot.TINYINT, TypeRoot.SMALLINT})
-"""Types for which the engine takes chunks of no bytes by default."""
 
 _HEAD = struct.Struct(">bii")
 _LENGTH = struct.Struct(">i")
@@ -108,10 +108,7 @@ _LENGTH = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True)
 class RangeBitmap:
-    """Rows by the rank of their value.
-
-    ``bounds``: smallest and largest key; None where no row has a value. ``slices``: rows by code.
-    """
+    """Rows by the rank of their value; ``bounds``: smallest and largest key; None without values."""
 
     row_count: int
     cardinality: int
@@ -121,7 +118,7 @@ class RangeBitmap:
 
     @classmethod
     def of(cls, buffer: Buffer, space: KeySpace) -> Self:
-        """The index of a payload whose heads and dictionary were read before."""
+        """Makes the index of a payload that a stack has checked."""
         (head_length,) = _LENGTH.unpack_from(buffer)
         _, row_count, cardinality = _HEAD.unpack_from(buffer, _LENGTH.size)
         bounds = None
@@ -154,10 +151,7 @@ class RangeBitmap:
         return self.slices.select([(first, behind if behind < self.cardinality else 1 << MAX_SLICES)])
 
     def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
-        """Keys, ascending, and how many of ``rows`` (None: of all) have each; keys of none are left out.
-
-        Raises CorruptIndexError: a row has a code that the dictionary lacks.
-        """
+        """Yields the keys of ``rows`` (None: of all rows), ascending, with the number of rows of each."""
         keys = list(self.dictionary.all())
         for code, count in self.slices.code_counts(rows):
             if code >= len(keys):
@@ -174,14 +168,11 @@ class RangeBitmap:
     def _rank(self, key: Key) -> int:
         if self.bounds is None or key <= self.bounds[0]:  # type: ignore[operator] # one type's keys
             return 0
-        return self.cardinality if key > self.bounds[1] else self.dictionary.locate(key)[0]  # type: ignore[operator] # likewise
+        return self.cardinality if key > self.bounds[1] else self.dictionary.locate(key)[0]  # type: ignore[operator] # one type's keys
 
 
 def write(column: KeyColumn, chunk_bytes: int | None = None) -> bytes:
-    """The index of a column.
-
-    ``chunk_bytes``: size of the dictionary's chunks; None for what the engine takes by default.
-    """
+    """Writes the index of a column; ``chunk_bytes``: None for the engine's default."""
     if chunk_bytes is None:
         chunk_bytes = 0 if column.data_type.root in _ONE_KEY_A_CHUNK else DEFAULT_CHUNK_BYTES
     return join_parts(_parts(column, chunk_bytes))
@@ -190,7 +181,7 @@ def write(column: KeyColumn, chunk_bytes: int | None = None) -> bytes:
 def _parts(column: KeyColumn, chunk_bytes: int) -> deque[Buffer]:
     keys, codes = column.distinct()
     slices = write_slices(column.with_rows(codes), len(keys))
-    del codes  # which are as large as the column
+    del codes  # as large as the column
     ends = stored_keys(keys.take(np.array([0, -1])), column.space).data.tobytes() if len(keys) else b""
     chunks = dictionary.write(keys, column.space, chunk_bytes)
     dictionary_bytes = sum(map(len, chunks))

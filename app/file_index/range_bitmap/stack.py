@@ -1,8 +1,8 @@
-"""The range-bitmaps of one column of many files: which files have which value.
+"""The range-bitmaps of one column of many files, as a directory of the values of each file.
 
-The dictionaries say it; the bit slices, which tell the rows, are not looked at. Codes have to go on without a
-gap up to the number of distinct values, and chunks and keys may not overlap so far that together they hold
-more bytes than there are.
+Only the dictionaries are read; bit slices, which hold the rows, are not. Codes must go on without a gap up to
+the number of distinct values. Chunks and keys that overlap so far that they hold more bytes than the
+dictionary has are corruption.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _ENDS: Final = "the dictionary's first and last key as smallest and largest valu
 
 
 def read_keys(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64]) -> StoredKeys:
-    """Every key of every dictionary, of a type whose keys differ in length.
+    """Reads every key of every dictionary, of a type whose keys differ in length.
 
-    ``cursors``: at the dictionaries, and ending with them; broken ones are no longer sound. Returns the keys
-    of sound dictionaries, in the order in which they are stored.
+    ``cursors``: at the dictionaries, and ending with them; broken ones are no longer sound afterwards.
+    Returns the keys of sound dictionaries, in the order of storage.
     """
     sizes = cursors.remaining
     chunks = _read_chunks(cursors, space, cardinalities)
@@ -47,7 +47,7 @@ def read_keys(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64
 def read_values(
     cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64], width: int
 ) -> OrderedKeys:
-    """As :func:`read_keys`, of a type whose keys are integers of ``width`` bytes."""
+    """Reads every key of every dictionary, of a type whose keys are integers of ``width`` bytes."""
     chunks = _read_chunks(cursors, space, cardinalities)
     rows, data = np.flatnonzero(chunks.sound), cursors.data
     pieces = [data[:0]]
@@ -68,7 +68,7 @@ def read_values(
 def values_at(
     cursors: Cursors, space: KeySpace, places: NDArray[np.int64], width: int
 ) -> NDArray[np.signedinteger]:
-    """Keys of ``width`` bytes at some places; they mean nothing where cursors are not sound."""
+    """Reads keys of ``width`` bytes at ``places``; they mean nothing for cursors that are not sound."""
     inside = np.where(cursors.sound, places, 0)
     return _values(integers(cursors.data, inside.ravel(), f">i{width}").reshape(places.shape), space)
 
@@ -78,34 +78,23 @@ def _values(stored: NDArray[np.signedinteger], space: KeySpace) -> NDArray[np.si
 
 
 def have_ends(stored: StoredKeys, cursors: Cursors, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of m dictionaries, of a type whose keys differ in length, have the keys at some places as ends.
-
-    ``ends``: int64, shape (2, m): where the smallest and the largest key are stored once more.
-    """
+    """Dictionaries, shape (m,), whose first and last key are those at ``ends``, int64, shape (2, m)."""
     owners, first = np.unique(stored.owners, return_index=True)
-    same = np.ones(len(cursors.at), bool)
-    for other, at in zip(ends, (first, np.append(first, len(stored.owners))[1:] - 1), strict=True):
-        starts, others = stored.places[at], other[owners]
+    have = np.ones(len(cursors.at), bool)
+    for expected, at in zip(ends, (first, np.append(first, len(stored.owners))[1:] - 1), strict=True):
+        starts, expected_at = stored.places[at], expected[owners]
         lengths = integers(cursors.data, starts, ">i") + _LENGTH_BYTES
-        alike = integers(cursors.data, others, ">i") + _LENGTH_BYTES == lengths
-        of_key, places = runs_of(starts, np.where(alike, lengths, 0), 1)
-        shifted = places + (others - starts)[of_key]
-        alike[of_key[cursors.data[places] != cursors.data[shifted]]] = False
-        same[owners[~alike]] = False
-    return same
+        equal = integers(cursors.data, expected_at, ">i") + _LENGTH_BYTES == lengths
+        of_key, places = runs_of(starts, np.where(equal, lengths, 0), 1)
+        shifted = places + (expected_at - starts)[of_key]
+        equal[of_key[cursors.data[places] != cursors.data[shifted]]] = False
+        have[owners[~equal]] = False
+    return have
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Chunks:
-    """Chunks of dictionaries, shape (chunks,); those of a dictionary stand together, in their order.
-
-    Attributes:
-        owners: int64: the dictionary of each.
-        first_at: int64: where its first key is stored.
-        further: int64: how many more there are.
-        starts: int64: where these are stored, behind their offsets if they have some.
-        sound: bool: whether there is nothing wrong with its dictionary; numbers mean nothing elsewhere.
-    """
+    """Chunks, shape (chunks,), by dictionary; ``owners`` are dictionaries, ``further`` numbers of keys."""
 
     owners: NDArray[np.int64]
     first_at: NDArray[np.int64]
@@ -207,7 +196,7 @@ def _within(stored: StoredKeys, cursors: Cursors, sizes: NDArray[np.int64]) -> S
 
 
 def skip_keys(cursors: Cursors, space: KeySpace) -> None:
-    """Moves the cursors behind the key that comes next."""
+    """Moves the cursors behind the next key."""
     cursors.skip(
         cursors.count("length of a key", each_bytes=1) if space.width is None else space.width, "a key"
     )
@@ -215,7 +204,7 @@ def skip_keys(cursors: Cursors, space: KeySpace) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredHeads:
-    """What m payloads say before the first key, int64, shape (m,); ``lengths``: bytes of the heads."""
+    """Heads of m payloads, int64, shape (m,); ``lengths``: bytes of the heads."""
 
     lengths: NDArray[np.int64]
     row_counts: NDArray[np.int64]
@@ -223,7 +212,7 @@ class StoredHeads:
 
     @classmethod
     def read(cls, cursors: Cursors) -> Self:
-        """Reads these fields; the cursors end up behind them."""
+        """Reads the heads and leaves the cursors behind them."""
         lengths = cursors.count("head length of the range-bitmap", each_bytes=1)
         cursors.version("range-bitmap", range_bitmap.VERSION)
         row_counts, cardinalities = cursors.count("row count"), cursors.count("number of distinct values")
@@ -233,7 +222,7 @@ class StoredHeads:
 
 @dataclass(frozen=True, eq=False)
 class RangeBitmapStack(RowStack[RangeBitmap]):
-    """Values of m files; ``existing``: of each file the bitmap of the rows that have a value."""
+    """Values of m files; ``existing``: the bitmap of each file's rows that have a value."""
 
     payloads: BytesColumn
     space: KeySpace
@@ -244,7 +233,7 @@ class RangeBitmapStack(RowStack[RangeBitmap]):
 
     @classmethod
     def read(cls, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> Self:
-        """As :meth:`app.file_index.kind.Kind.stack`."""
+        """Reads many payloads; see :meth:`app.file_index.kind.Kind.stack`."""
         cursors = Cursors.of(payloads, strict=strict)
         heads = StoredHeads.read(cursors)
         cardinalities = heads.cardinalities
@@ -318,7 +307,7 @@ def _existing_rows(cursors: Cursors, cardinalities: NDArray[np.int64]) -> BytesC
     head_lengths = cursors.count("head length of the bit-slice index", each_bytes=1)
     cursors.version("bit-slice index", range_bitmap.SLICES_VERSION)
     slices = cursors.i8("number of slices")
-    # There are never as many values as 31 slices can tell apart.
+    # 31 slices tell more values apart than a file has rows.
     enough = np.left_shift(1, np.clip(slices, 0, 31)) >= cardinalities
     cursors.expect((slices >= 0) & (slices <= MAX_SLICES) & enough, "slices for all codes", slices)
     lengths = cursors.count("length of the existence bitmap", each_bytes=1)

@@ -1,1 +1,1 @@
-"""Parts that kinds of index have in common: rows by bits of a code, null rows, directories of keys."""
+"""Parts that several kinds of index share: rows by bits of a code, null rows, directories of keys."""

@@ -1,8 +1,8 @@
-"""Rows by code, one bitmap for each bit of the code: what range-bitmap and bsi have in common.
+"""Rows by code, one bitmap for each bit of the code, for range-bitmap and bsi.
 
 A row that exists has a code from 0 to ``2 ** slices - 1``; it stands in slice ``i`` if bit ``i`` of its code
-is set. Selecting codes walks down from the most significant bit and splits the rows that are still in
-question, so the sets shrink as the walk goes on and slices are decoded only where they are needed.
+is set. Selecting codes walks down from the most significant bit and splits the rows that are still undecided.
+The sets shrink as the walk goes on, and slices are decoded only where they are needed.
 """
 
 from __future__ import annotations
@@ -33,28 +33,26 @@ MAX_SLICES = 64
 
 
 class Extent(NamedTuple):
-    """Where a serialized bitmap stands in the buffer."""
+    """Place of a serialized bitmap in the buffer."""
 
     offset: int
     length: int
 
     @property
     def end(self) -> int:
-        """Right behind it."""
+        """Offset just behind the bitmap."""
         return self.offset + self.length
 
 
 @dataclass(frozen=True, slots=True)
 class BitSlices:
-    """Serialized slices; each question decodes what it needs and keeps nothing.
-
-    ``slices``: least significant bit first. ``is_measured``: whether each extent is that of a whole bitmap.
-    """
+    """Serialized slices, least significant bit first; each question decodes the slices that it needs."""
 
     buffer: Buffer
     existing: Extent
     slices: tuple[Extent, ...]
     row_count: int
+    # Each extent is known to be that of one whole bitmap.
     is_measured: bool = False
 
     def existing_rows(self) -> BitMap:
@@ -62,31 +60,31 @@ class BitSlices:
         return self._read(self.existing)
 
     def select(self, spans: Iterable[CodeSpan]) -> BitMap:
-        """Rows whose code stands in one of ``spans``, which ascend and do not overlap."""
+        """Rows whose code lies in one of ``spans``, which ascend and do not overlap."""
         return rows_in_spans(self.existing_rows, spans, len(self.slices), self._slice)
 
     def first(self, candidates: BitMap, limit: int, *, descending: bool) -> tuple[BitMap, BitMap]:
-        """The ``limit`` smallest (or largest) codes among ``candidates``, all of which have a code.
+        """Finds the ``limit`` smallest (or largest) codes of ``candidates``, which all have one.
 
-        Returns rows that surely belong to them, fewer than ``limit`` or exactly as many; and rows that all
-        share the next code and compete for the places that are left, none if there are no such places.
+        Returns the rows that surely belong to them, at most ``limit``; and the rows that share the next code
+        and compete for the remaining places, none if no place remains.
         """
-        sure, tied, wanted = BitMap(), candidates, limit
+        sure, tied, places = BitMap(), candidates, limit
         for level in reversed(range(len(self.slices))):
-            if wanted == 0:
+            if places == 0:
                 break
             ones = self._slice(level)
             preferred = tied & ones if descending else tied - ones
-            if len(preferred) > wanted:
+            if len(preferred) > places:
                 tied = preferred
             else:
                 sure |= preferred
-                wanted -= len(preferred)
+                places -= len(preferred)
                 tied = tied - ones if descending else tied & ones
-        return sure, tied if wanted else BitMap()
+        return sure, tied if places else BitMap()
 
     def codes(self) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
-        """The rows that have a code, ascending, and the code of each; shape (n,)."""
+        """Rows that have a code, ascending, and the code of each; shape (n,)."""
         existing = self.existing_rows()
         rows = np.asarray(existing.to_array(), np.uint32)
         codes = np.zeros(len(rows), np.uint64)
@@ -96,7 +94,7 @@ class BitSlices:
         return rows, codes
 
     def code_counts(self, rows: BitMap | None) -> Iterator[tuple[int, int]]:
-        """Codes, ascending, and how many of ``rows`` (None: of all) have each; codes of none are left out."""
+        """Yields the codes of ``rows`` (None: of all rows), ascending, with the number of rows of each."""
         having, codes = self.codes()
         if rows is not None:
             codes = codes[np.isin(having, np.asarray(rows.to_array(), np.uint32), assume_unique=True)]
@@ -128,7 +126,7 @@ class BitSlices:
 def rows_in_spans(
     existing: Callable[[], BitMap], spans: Iterable[CodeSpan], slices: int, slice_at: Callable[[int], BitMap]
 ) -> BitMap:
-    """The rows whose codes lie in one of ascending spans that do not overlap; a set of the caller's own."""
+    """Selects the rows whose codes lie in ascending spans that do not overlap, as a new set."""
     clipped = merge(clip(spans, 0, 1 << slices))
     if not clipped:
         return BitMap()
@@ -140,29 +138,24 @@ def rows_in_spans(
 
 
 def rows_in_span(existing: BitMap, span: CodeSpan, slices: int, slice_at: Callable[[int], BitMap]) -> BitMap:
-    """The rows whose codes lie in one span.
+    """Selects the rows whose codes lie in one span, as a new set.
 
-    Args:
-        existing: rows that have a code; taken apart.
-        span: not empty, of codes below ``2 ** slices``.
-        slice_at: gives one of them, by its bit; asked for each at most once, from the highest on.
-
-    Returns:
-        A set of the caller's own.
+    ``existing``: rows that have a code; modified. ``span``: not empty, of codes below ``2 ** slices``.
+    ``slice_at``: returns the slice of a bit; called at most once for each, from the highest down.
     """
     first, last = span[0], span[1] - 1
     level = slices
-    # As long as both ends agree, rows agree with them or are out.
+    # While both ends of the span agree in a bit, rows that differ from them are out.
     while level > 0 and (first ^ last) >> (level - 1) == 0:
         level -= 1
         if not existing:
             return existing
-        _narrow(existing, slice_at(level), wanted=bool(first >> level & 1))
+        _keep_matching(existing, slice_at(level), bit=bool(first >> level & 1))
     if not existing or (first & (1 << level) - 1 == 0 and last - first + 1 == 1 << level):
         return existing
     level -= 1
     ones = slice_at(level)
-    # Below the bit in which the ends differ, one half has the lower end and the other one the upper end.
+    # At the bit in which the ends differ the rows split: one half has the lower end, the other the upper.
     upper = existing & ones
     existing -= ones
     lower = existing
@@ -186,22 +179,22 @@ def rows_in_span(existing: BitMap, span: CodeSpan, slices: int, slice_at: Callab
     return BitMap.union(lower, upper, *parts)
 
 
-def _narrow(rows: BitMap, ones: BitMap, *, wanted: bool) -> None:
-    if wanted:
+def _keep_matching(rows: BitMap, ones: BitMap, *, bit: bool) -> None:
+    if bit:
         rows &= ones
     else:
         rows -= ones
 
 
 def _split(rows: BitMap, ones: BitMap, parts: list[BitMap], *, above: bool, bit: bool) -> BitMap:
-    """Rows that still agree with an end; those that this bit puts on the inner side of it are found.
+    """Returns the rows that still agree with an end of the span; adds rows inside of it to ``parts``.
 
-    ``rows``, which agree with the end so far, are taken apart. ``ones``: rows with this bit. ``above``: the
-    inner side is above the end, whose ``bit`` it is.
+    ``rows`` agree with the end so far, and are modified. ``ones``: rows with this bit. ``above``: the inner
+    side is above the end, whose ``bit`` it is.
     """
     if bit is above:
-        # The end has the outermost bit of the two: nothing is found, and the others are out.
-        _narrow(rows, ones, wanted=bit)
+        # The end has the innermost value of this bit: no row lies further inside, and the others are out.
+        _keep_matching(rows, ones, bit=bit)
         return rows
     agreeing = rows - ones if above else rows & ones
     inner = rows & ones if above else rows - ones
@@ -231,7 +224,7 @@ def _descend(
 
 
 def clip(spans: Iterable[CodeSpan], start: int, stop: int) -> list[CodeSpan]:
-    """The part of ``spans`` from ``start`` to ``stop``, counted from ``start``."""
+    """Cuts ``spans`` to ``start`` and ``stop``, and counts them from ``start``."""
     return [
         (max(first, start) - start, min(behind, stop) - start)
         for first, behind in spans
@@ -240,7 +233,7 @@ def clip(spans: Iterable[CodeSpan], start: int, stop: int) -> list[CodeSpan]:
 
 
 def merge(spans: Iterable[CodeSpan]) -> list[CodeSpan]:
-    """Ascending spans with neighbours that touch made one."""
+    """Joins ascending spans that touch."""
     merged: list[CodeSpan] = []
     for first, behind in spans:
         if merged and merged[-1][1] == first:
@@ -251,10 +244,7 @@ def merge(spans: Iterable[CodeSpan]) -> list[CodeSpan]:
 
 
 def slice_codes(rows: Iterable[CodedRows], slices: int) -> list[bytes]:
-    """The bitmaps of rows and their codes: first the rows that exist, then the slices.
-
-    ``rows``: block by block, ascending; codes lie below ``2 ** slices``.
-    """
+    """Bitmaps of existing rows and of each slice; ``rows``: ascending blocks, with their codes."""
     bitmaps = deque(BitMap() for _ in range(1 + slices))
     for positions, codes in rows:
         bitmaps[0] |= bitmap_of(positions)
@@ -264,18 +254,10 @@ def slice_codes(rows: Iterable[CodedRows], slices: int) -> list[bytes]:
 
 
 def null_rows(bitmaps: Sequence[BytesColumn], row_counts: NDArray[np.int64]) -> Answers:
-    """Whether some row stands in none of a file's bitmaps.
+    """Decides which files have a row that stands in none of their bitmaps.
 
-    The head of a bitmap tells how many values there are. Where that leaves rows over, they are taken to be
-    there; that there are none is believed only of a bitmap that was looked at as a whole, since the head
-    is nothing that a decoder relies on.
-
-    Args:
-        bitmaps: columns of m serialized bitmaps of rows; a file may lack one or all of them.
-        row_counts: shape (m,).
-
-    Returns:
-        Shape (m,): ROWS or SKIP; DOUBT where a bitmap cannot be read.
+    ``bitmaps``: columns of m serialized bitmaps of rows; a file may lack one or all of them. ``row_counts``:
+    shape (m,). Returns shape (m,): ROWS or SKIP; DOUBT if a bitmap cannot be read.
     """
     valued = np.zeros(len(row_counts), np.int64)
     covered = row_counts == 0
@@ -284,6 +266,8 @@ def null_rows(bitmaps: Sequence[BytesColumn], row_counts: NDArray[np.int64]) -> 
         owners, values = BitmapHeads.read(cursors).cardinalities(column.data, cursors.sound)
         valued += np.bincount(owners, values, len(row_counts)).astype(np.int64)
         covered |= _is_one_run_of_all(column, row_counts)
+    # The head of a bitmap gives its number of values, but no decoder relies on it. So it may keep a file, and
+    # only a bitmap that was decoded may skip one.
     answers = np.where(covered, np.int8(Answer.SKIP), np.int8(Answer.ROWS))
     for file in np.flatnonzero(~covered & (valued >= row_counts)).tolist():
         answers[file] = _decoded(bitmaps, file, int(row_counts[file]))
@@ -291,7 +275,7 @@ def null_rows(bitmaps: Sequence[BytesColumn], row_counts: NDArray[np.int64]) -> 
 
 
 def _is_one_run_of_all(column: BytesColumn, row_counts: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether a bitmap is, byte for byte, the run of all rows of a file of at most 65536."""
+    """Files of at most 65536 rows whose bitmap is, byte for byte, the run of all rows."""
     cursors = Cursors.of(column)
     last = row_counts - 1
     cursors.expect(cursors.u32_le("cookie") == COOKIE_WITH_RUNS, "runs")

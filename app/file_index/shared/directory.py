@@ -1,8 +1,8 @@
-"""Which of many files have which keys: the dictionaries of all of them, merged.
+"""Merged dictionaries of many files, which tell the files that have a key.
 
-Keys ascend, and beside each stands the file that has it. A key is found by one binary search and gives a
-slice of files; a range of keys gives a longer slice, of which only so much is looked at as is needed to
-settle the files that the smallest and the largest key of each file leave open.
+Keys ascend, and beside each stands the file that has it. A binary search finds a key and the slice of its
+files; a range of keys gives a longer slice. Of that slice only so much is read as it takes to settle the
+files that their smallest and largest key leave open.
 """
 
 from __future__ import annotations
@@ -29,17 +29,13 @@ _NARROW_BITS: Final = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredKeys:
-    """Keys where they stand in the files.
-
-    ``owners``: int64, shape (n,): the file of each key; those of a file stand together. ``places``: int64,
-    shape (n,): where its stored form starts in the shared buffer, which holds all of it.
-    """
+    """Keys of files in their stored form; ``owners``, ``places``: int64, shape (n,): file and offset."""
 
     owners: NDArray[np.int64]
     places: NDArray[np.int64]
 
     def of(self, owners: NDArray[np.int64]) -> StoredKeys:
-        """The same keys, where what this calls ``i`` is a thing of file ``owners[i]``."""
+        """Replaces owner ``i`` by ``owners[i]``."""
         return StoredKeys(owners[self.owners], self.places)
 
     def only(self, chosen: NDArray[np.bool_]) -> StoredKeys:
@@ -64,11 +60,11 @@ class _Integers:
         return int(np.searchsorted(self.values, self.values.dtype.type(key)))
 
     def places(self, keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where each key that can be stored begins, and where what is larger does."""
+        """Position of each key that the type can hold, and of the first larger one."""
         bounds = np.iinfo(self.values.dtype)
         representable = [int(key) for key in keys if bounds.min <= int(key) <= bounds.max]
-        wanted = np.array(representable, self.values.dtype)
-        return np.searchsorted(self.values, wanted), np.searchsorted(self.values, wanted, "right")
+        typed = np.array(representable, self.values.dtype)
+        return np.searchsorted(self.values, typed), np.searchsorted(self.values, typed, "right")
 
     @property
     def nbytes(self) -> int:
@@ -77,7 +73,7 @@ class _Integers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Texts:
-    """Ascending keys that are byte strings; they stay in the shared buffer, and this knows where."""
+    """Ascending byte strings, which stay in the shared buffer at ``places``."""
 
     data: NDArray[np.uint8]
     places: NDArray[np.unsignedinteger]
@@ -105,9 +101,9 @@ class Directory:
     Attributes:
         keys: ascending, n of them.
         files: int32, shape (n,): the file that has the key.
-        first: int64, shape (m,): where the smallest key of each file stands; n where it has none.
-        last: int64, shape (m,): where its largest key stands; -1 where it has none.
-        distinct: int64, shape (m,): how many keys it has.
+        first: int64, shape (m,): position of the smallest key of each file; n if it has none.
+        last: int64, shape (m,): position of its largest key; -1 if it has none.
+        distinct: int64, shape (m,): number of its keys.
     """
 
     keys: _Keys
@@ -122,9 +118,8 @@ class Directory:
     ) -> tuple[Self, NDArray[np.bool_]]:
         """Merges the dictionaries.
 
-        ``ascending``: shape (m,): whether the keys of a file must be stored in ascending order. Returns the
-        directory; and shape (m,), the files that break the order or have a key twice, of which nothing may be
-        asked.
+        ``ascending``: shape (m,): the keys of the file must be stored in ascending order. Returns the
+        directory; and bool, shape (m,): files that break the order or repeat a key, which must not be asked.
         """
         if space.width is not None:
             return cls.of_integers(
@@ -142,13 +137,7 @@ class Directory:
     def of_integers(
         cls, values: NDArray[np.int64], owners: NDArray[np.int64], ascending: NDArray[np.bool_], width: int
     ) -> tuple[Self, NDArray[np.bool_]]:
-        """As :meth:`build`, of keys that are integers.
-
-        Args:
-            values: shape (n,): those of a file stand together.
-            owners: shape (n,): the file of each.
-            width: of an integer, in bytes.
-        """
+        """Merges dictionaries of integers of ``width`` bytes, given file by file; see :meth:`build`."""
         file_bits = len(ascending).bit_length()
         codes, value_of = _codes(values, file_bits)
         merged = _merged(codes, owners, len(ascending))
@@ -172,14 +161,14 @@ class Directory:
         return self.keys.nbytes + sum(array.nbytes for array in arrays)
 
     def having(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
-        """Which files have one of the keys, shape (m,)."""
+        """Files that have one of the keys, shape (m,)."""
         having = np.zeros(len(self.first), bool)
         for files in self._files_with(keys):
             having[files] = True
         return having
 
     def having_others(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
-        """Which files have a key that is none of ``keys``, which are distinct; shape (m,)."""
+        """Files with a key that is none of ``keys``, which are distinct; shape (m,)."""
         hits = np.zeros(len(self.first), np.int64)
         for files in self._files_with(keys):
             # Keys that are looked up together may be of one file.
@@ -187,7 +176,7 @@ class Directory:
         return self.distinct > hits
 
     def having_between(self, start: Key | None, stop: Key | None) -> NDArray[np.bool_]:
-        """Which files have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        """Files with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
         first = 0 if start is None else self.keys.below(start)
         behind = len(self.files) if stop is None else self.keys.below(stop)
         starts_inside = (first <= self.first) & (self.first < behind)
@@ -208,9 +197,9 @@ class Directory:
         while start < len(counts):
             before = int(ends[start - 1]) if start else 0
             stop = max(start + 1, int(np.searchsorted(ends, before + _SCANNED_AT_ONCE, "right")))
-            portion = counts[start:stop]
-            inside = np.arange(int(portion.sum())) - np.repeat(np.cumsum(portion) - portion, portion)
-            yield self.files[np.repeat(firsts[start:stop], portion) + inside]
+            batch = counts[start:stop]
+            inside = np.arange(int(batch.sum())) - np.repeat(np.cumsum(batch) - batch, batch)
+            yield self.files[np.repeat(firsts[start:stop], batch) + inside]
             start = stop
 
     def _scan(self, first: int, behind: int, is_in: NDArray[np.bool_], around: NDArray[np.bool_]) -> None:
@@ -221,17 +210,17 @@ class Directory:
 
 
 def place_type(data: NDArray[np.uint8]) -> type[np.unsignedinteger]:
-    """What holds any offset in a buffer."""
+    """The unsigned type that holds any offset of a buffer."""
     return np.uint32 if len(data) < 1 << 32 else np.uint64
 
 
 def read_integers(data: NDArray[np.uint8], places: NDArray[np.int64], space: KeySpace) -> NDArray[np.int64]:
-    """Keys of a fixed width, as ``space.read`` gives them one by one."""
+    """Reads keys of a fixed width, with the results of ``space.read``."""
     return as_keys(integers(data, places, f">i{space.width}"), space)
 
 
 def as_keys(bits: NDArray[np.int64], space: KeySpace) -> NDArray[np.int64]:
-    """Stored integers of a fixed width as ``space.read`` gives them."""
+    """Turns stored integers of a fixed width into keys, with the results of ``space.read``."""
     if not isinstance(space, FloatingKeys):
         return bits
     keys = np.where(bits < 0, bits ^ ((1 << (8 * space.width - 1)) - 1), bits)
@@ -241,7 +230,7 @@ def as_keys(bits: NDArray[np.int64], space: KeySpace) -> NDArray[np.int64]:
 def _codes(
     values: NDArray[np.int64], file_bits: int
 ) -> tuple[NDArray[np.int64], Callable[[NDArray[np.int64]], NDArray[np.int64]]]:
-    """Numbers in the order of the values, with room for ``file_bits`` bits below them; and the way back."""
+    """Numbers in the order of the values that leave ``file_bits`` bits free; and the way back."""
     if not len(values):
         return values, lambda codes: codes
     least = int(values.min())
@@ -254,21 +243,13 @@ def _codes(
 def _merged(codes: NDArray[np.int64], owners: NDArray[np.int64], count: int) -> NDArray[np.integer]:
     file_bits = count.bit_length()
     pairs = codes << file_bits | owners
-    # Half as wide is sorted several times as fast.
+    # NumPy sorts 32-bit integers several times as fast as 64-bit ones.
     is_narrow = not len(codes) or int(codes.max()) < 1 << (_NARROW_BITS - file_bits)
     return np.sort(pairs.astype(np.uint32) if is_narrow else pairs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Runs:
-    """The keys of files as they are stored, those of one file together.
-
-    Attributes:
-        owners: int64, shape (r,): files that have keys.
-        starts: int64, shape (r,): where the keys of each begin.
-        codes: int64, shape (n,): the keys.
-    """
-
     owners: NDArray[np.int64]
     starts: NDArray[np.int64]
     codes: NDArray[np.int64]
@@ -281,7 +262,7 @@ class _Runs:
         return cls(owners[starts], starts, codes)
 
     def unordered(self, count: int) -> NDArray[np.bool_]:
-        """Which of ``count`` files have a key that is not above the one before it."""
+        """Files, of ``count``, with a key that is not above the one before it."""
         wrong = np.zeros(count, bool)
         falls = self.codes[1:] <= self.codes[:-1]
         falls[self.starts[1:] - 1] = False
@@ -291,7 +272,7 @@ class _Runs:
     def ends(
         self, merged: NDArray[np.integer], file_bits: int, count: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Of ``count`` files the places of the first and last key in ``merged``, and the number of keys."""
+        """Positions in ``merged`` of the first and last key of each file, and its number of keys."""
         first, last = np.full(count, len(merged)), np.full(count, -1)
         distinct = np.zeros(count, np.int64)
         if len(self.owners):

@@ -1,7 +1,7 @@
-"""Dynamic buckets of rows, decided in tasks: known keys keep theirs, new ones fill buckets.
+"""Dynamic buckets of rows, decided in tasks: known keys keep their bucket, new ones fill buckets.
 
-Each task does what the engine's assigners of its channels do. It takes rows in their order, so that a task
-that Spark repeats decides the same.
+Each task does the work of the engine's assigners of its channels. It takes rows in their order, so that a
+repeated task decides as it did before.
 """
 
 from __future__ import annotations
@@ -39,24 +39,21 @@ class HashFile:
     meta: IndexFileMeta
 
     def read(self, place: Place) -> bytes:
-        """The file."""
+        """Reads the file."""
         return bytes(place.open().read(self.path))
 
 
 @dataclass(frozen=True, slots=True)
 class BucketAssignment:
-    """Gives rows their buckets; a class, since Spark's workers find it by its name.
+    """Assigns buckets to rows, with the hash indexes of each partition by its serialized row."""
 
-    Attributes:
-        files: the hash indexes of each partition, by serialized row, in the order of the index manifest.
-    """
-
+    # A class instead of a closure: Spark's workers find it by its name.
     target: Target
     assigners: Sequence[AssignerOptions]
     files: Mapping[bytes, Sequence[HashFile]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """For ``mapInArrow``: prepared rows in; out come their values, partitions and buckets."""
+        """Takes prepared rows, and yields their values, partitions and buckets."""
         assigners: dict[int, HashBucketAssigner] = {}
         for batch in batches:
             channels = np.asarray(batch.column(CHANNEL))
@@ -72,6 +69,7 @@ class BucketAssignment:
             yield pa.RecordBatch.from_arrays([*columns, pa.array(buckets)], [*names, BUCKET])
 
     def _assigner(self, channel: int) -> HashBucketAssigner:
+        # A repeated task must draw the numbers of its first attempt.
         seed = [uuid.UUID(self.target.run).int, channel]
         return HashBucketAssigner(self.assigners[channel], self._load, np.random.default_rng(seed))
 
@@ -84,8 +82,8 @@ class BucketAssignment:
 
 
 def assigned_schema(target: Target) -> StructType:
-    """What :class:`BucketAssignment` gives, in Spark's types."""
-    from pyspark.sql import types  # noqa: PLC0415 - comes with the extra jobs
+    """Output of :class:`BucketAssignment` in Spark's types."""
+    from pyspark.sql import types  # noqa: PLC0415 - an extra
 
     return types.StructType(
         [
@@ -97,12 +95,10 @@ def assigned_schema(target: Target) -> StructType:
 
 
 def assigners_for(target: Target, parallelism: int) -> tuple[AssignerOptions, ...]:
-    """The assigners of a table, by channel.
-
-    There are as many as the table says, else ``parallelism``, but never more than it may have buckets.
-    """
+    """Assigners of a table by channel: as many as the table sets, or ``parallelism``."""
     options = DynamicBucketOptions.parse(target.schema.options.values)
     channels = options.assigner_parallelism or parallelism
+    # An assigner without a bucket would have no work.
     if options.max_buckets > 0:
         channels = min(channels, options.max_buckets)
     return DynamicBucketOptions(
@@ -111,7 +107,7 @@ def assigners_for(target: Target, parallelism: int) -> tuple[AssignerOptions, ..
 
 
 def hash_files(paths: TablePaths, entries: Iterable[IndexEntry]) -> dict[bytes, list[HashFile]]:
-    """The hash indexes among index files, by serialized row of the partition."""
+    """Hash indexes among index files, by serialized row of the partition."""
     by_partition: dict[bytes, list[HashFile]] = defaultdict(list)
     for entry in entries:
         if entry.file.index_type == HASH_INDEX:

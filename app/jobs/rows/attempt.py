@@ -1,4 +1,4 @@
-"""New rows on top of one version: what Spark is to do with them, and what their commit changes."""
+"""New rows on top of one version: the plan for Spark, and the changes to commit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _OURS: Final = re.compile(r"app\.errors\.\w+: (.*)")
-"""How Python tells one of our exceptions at the end of a stack."""
+"""The last line of a Python traceback of one of our exceptions."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class WriteAttempt:
     target: Target
     version: Version
     parallelism: int
-    _known_states: dict[tuple[bytes, int], BucketState] | None = None
+    _states: dict[tuple[bytes, int], BucketState] | None = None
 
     def write(self, spark: SparkSession, rows: DataFrame, advance: Advance) -> list[WrittenBucket]:
         """Writes the files of all buckets."""
@@ -45,13 +45,14 @@ class WriteAttempt:
             with Progress(spark.sparkContext, what, 1, advance, self.target.run):
                 collected = self._plan(rows).collect()
         except Exception as error:
+            # Spark wraps the worker's traceback into its own text; users need the last line of ours.
             ours = _OURS.findall(str(error))
             raise (JobError(f"{what}: {ours[-1]}") if ours else spark_failed(what, error)) from error
-        # They come from our own tasks.
+        # The pickles come from our own tasks.
         return [pickle.loads(bytes(row[0])) for row in collected]  # noqa: S301
 
     def changes(self, written: Sequence[WrittenBucket]) -> Changes:
-        """What the files change."""
+        """Builds the changes to commit."""
         mode = self.target.schema.bucket_mode
         total = self.target.schema.options.bucket if mode is BucketMode.HASH_FIXED else -1
         files = tuple(
@@ -96,7 +97,7 @@ class WriteAttempt:
         return placed.mapInArrow(Lean(writing), RESULTS)
 
     def _order(self) -> list[Column]:
-        from pyspark.sql import functions  # noqa: PLC0415 - comes with the extra jobs
+        from pyspark.sql import functions  # noqa: PLC0415 - an extra
 
         schema, options = self.target.schema, self.target.file_options
         places = {column.name: f"c{at}" for at, column in enumerate(schema.fields)}
@@ -110,10 +111,10 @@ class WriteAttempt:
         return [*columns, functions.col(ORDER)]
 
     def states(self) -> dict[tuple[bytes, int], BucketState]:
-        """What is in each bucket; in tables without buckets every file is on its own."""
-        if self._known_states is None:
-            self._known_states = self._read_states()
-        return self._known_states
+        """State of each bucket; empty for tables without buckets, whose files stand alone."""
+        if self._states is None:
+            self._states = self._read_states()
+        return self._states
 
     def _read_states(self) -> dict[tuple[bytes, int], BucketState]:
         if self.target.schema.bucket_mode is BucketMode.BUCKET_UNAWARE:
@@ -135,11 +136,11 @@ class WriteAttempt:
         manifests = self.version.manifests()
         return {
             manifest.partitions[code]: total
-            for manifest, some in zip(manifests, live_rows(manifests), strict=True)
+            for manifest, live in zip(manifests, live_rows(manifests), strict=True)
             for code, total in set(
                 zip(
-                    manifest.partition_codes[some].tolist(),
-                    manifest.total_buckets[some].tolist(),
+                    manifest.partition_codes[live].tolist(),
+                    manifest.total_buckets[live].tolist(),
                     strict=True,
                 )
             )

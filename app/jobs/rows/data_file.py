@@ -56,13 +56,13 @@ _SIMPLE: Final = {
 
 
 def file_schema(schema: TableSchema) -> pa.Schema:
-    """The schema of new data files."""
+    """The Arrow schema of new data files."""
     columns = (*schema.system_columns, *schema.fields)
     return pa.schema([_field(column.name, column.type, column.id) for column in columns])
 
 
 def arrow_type(data_type: DataType, field_id: int, depth: int = 1) -> pa.DataType:
-    """The Arrow type of a column or of a part of it; ``depth`` is that of what stands right inside of it."""
+    """Arrow type of a column or of a part of it; ``depth`` is that of the next nested part."""
     root = data_type.root
     nested_id = field_id * _DEPTHS + depth
     match root:
@@ -102,8 +102,8 @@ def _with_id(name: str, data_type: pa.DataType, field_id: int, *, nullable: bool
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the engine stores local time, as it reads it back
 _MILLISECOND: Final = dt.timedelta(milliseconds=1)
+# Bytes of Arrow memory that are buffered for a row group.
 _ROW_GROUP_BYTES: Final = 64 << 20
-"""Of Arrow memory: what is held before it is written."""
 _LEVEL: Final = 0
 _RETRACTIONS: Final = (1, 3)
 """Numbers of -U and -D."""
@@ -112,7 +112,7 @@ _NO_STATISTICS: Final = RowStatistics(b"", b"", ())
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What all new files of a table have in common; append tables have no keys."""
+    """Common parts of all new files of a table; append tables have no keys."""
 
     target: Target
     schema: pa.Schema
@@ -123,7 +123,7 @@ class Layout:
 
     @classmethod
     def of(cls, target: Target) -> Layout:
-        """That of a table."""
+        """The layout for a table."""
         schema = target.schema
         keys = schema.trimmed_primary_keys if schema.primary_keys else ()
         return cls(
@@ -138,7 +138,7 @@ class Layout:
 
 @dataclass(slots=True)
 class DataFileWriter:
-    """Writes a data file; it is there once :meth:`close` has returned."""
+    """Writes a data file, which exists once :meth:`close` has returned."""
 
     layout: Layout
     path: str
@@ -147,8 +147,8 @@ class DataFileWriter:
     deletions: int = 0
     _sink: pa.BufferOutputStream = field(default_factory=pa.BufferOutputStream)
     _writer: pq.ParquetWriter | None = None
-    _held: list[pa.Table] = field(default_factory=list)
-    _held_bytes: int = 0
+    _buffered: list[pa.Table] = field(default_factory=list)
+    _buffered_bytes: int = 0
     _indexed: dict[str, list[pa.Array]] = field(default_factory=dict)
     _statistics: list[ColumnStatistics] = field(default_factory=list)
     _key_statistics: list[ColumnStatistics] = field(default_factory=list)
@@ -172,15 +172,14 @@ class DataFileWriter:
 
     @property
     def is_full(self) -> bool:
-        """Whether the file has grown as large as the table wants files to be."""
+        """True once the file has reached the table's target size."""
         return int(self._sink.tell()) >= self.layout.options.target_bytes
 
     def write(self, values: Sequence[pa.Array], kinds: pa.Array | None) -> None:
         """Writes rows.
 
-        Args:
-            values: of each column of the table, sorted by the key if there is one.
-            kinds: what becomes of each row, as the engine numbers it; None for additions.
+        ``values``: arrays of the columns of the table, sorted by the key if there is one. ``kinds``: the
+        engine's number of each row's kind; None for additions.
         """
         schema, count, keys = self.layout.schema, len(values[0]), self.layout.keys
         by_name = {column.name: array for column, array in zip(self.layout.columns, values, strict=True)}
@@ -201,17 +200,14 @@ class DataFileWriter:
             statistics.add(stored[statistics.column.name])
         self._note_indexed(stored)
         self.row_count += count
-        self._held.append(table)
-        self._held_bytes += table.nbytes
-        if self._held_bytes >= min(_ROW_GROUP_BYTES, self.layout.options.target_bytes):
+        self._buffered.append(table)
+        self._buffered_bytes += table.nbytes
+        # A batch of Spark's is far smaller than a good row group.
+        if self._buffered_bytes >= min(_ROW_GROUP_BYTES, self.layout.options.target_bytes):
             self._flush()
 
     def close(self) -> tuple[DataFileMeta, list[str]]:
-        """Puts the file into its place.
-
-        Returns:
-            What its manifest entry says, and the paths of what was written.
-        """
+        """Stores the file; returns its metadata and the paths of the files that were written."""
         self._flush()
         if self._writer is not None:
             self._writer.close()
@@ -250,7 +246,7 @@ class DataFileWriter:
             schema_id=layout.target.schema.id,
             level=_LEVEL,
             extra_files=extra_files,
-            creation_time_millis=(dt.datetime.now() - _EPOCH) // _MILLISECOND,  # noqa: DTZ005 - as above
+            creation_time_millis=(dt.datetime.now() - _EPOCH) // _MILLISECOND,  # noqa: DTZ005 - local time
             delete_row_count=self.deletions,
             embedded_index=embedded,
             file_source=FileSource.APPEND,
@@ -258,10 +254,10 @@ class DataFileWriter:
         )
 
     def _flush(self) -> None:
-        if self._held and self._writer is not None:
-            rows = pa.concat_tables(self._held)
+        if self._buffered and self._writer is not None:
+            rows = pa.concat_tables(self._buffered)
             self._writer.write_table(rows, row_group_size=len(rows))
-            self._held, self._held_bytes = [], 0
+            self._buffered, self._buffered_bytes = [], 0
 
     def _note_keys(self, arrays: Sequence[pa.Array]) -> None:
         types = [key.type for key in self.layout.keys]

@@ -1,6 +1,6 @@
-"""The rows that are to be written: read from files, and fitted to the columns of a table.
+"""Incoming rows: read from files, and fitted to the columns of a table.
 
-Spark casts each column to the table's type where that keeps every value: numbers and decimals to wider ones,
+Spark casts a column to the table's type if that keeps every value: numbers and decimals to wider ones,
 nothing else. CHAR values are padded with blanks to their length, as Spark and Flink pad what they write.
 """
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 ORDER: Final = "place"
-"""Column that tells the order of rows, int64."""
+"""Column of the order of rows, int64."""
 KIND: Final = "kind"
-"""Column that tells what becomes of a row, as :data:`KINDS` numbers it."""
+"""Column of the kinds of rows, numbered as in :data:`KINDS`."""
 KINDS: Final = {"+I": 0, "-U": 1, "+U": 2, "-D": 3}
-"""Texts for what becomes of a row, and the engine's numbers for them."""
+"""Texts of row kinds, and the engine's numbers for them."""
 
 _TYPED_FORMATS: Final = ("parquet", "orc", "avro")
 _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
@@ -38,16 +38,16 @@ def read_rows(
     options: Mapping[str, str] | None = None,
     kind_column: str | None = None,
 ) -> DataFrame:
-    """Rows from files, read by Spark.
+    """Reads rows from files with Spark.
 
-    Files that tell no types, such as CSV and JSON, are read in the table's; a value that is none of its type
-    ends the job. Columns of CSV are found by the header, which all files must have alike, or without one
-    by their place.
+    Files without types, such as CSV and JSON, are read in the table's types; a value of another type fails
+    the job. Columns of CSV are found by the header, which must be equal in all files, or without one by
+    position.
     """
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - comes with the extra jobs
-    from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415 - as above
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - an extra
+    from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415 - an extra
 
-    # Spark would go by the places of CSV columns even where a header tells their names.
+    # With enforceSchema Spark would match CSV columns by position even if there is a header.
     given = {"mode": "FAILFAST", "enforceSchema": "false", **(options or {})}
     reader = spark.read.format(data_format).options(**given)
     try:
@@ -71,13 +71,13 @@ def _has_header(options: Mapping[str, str]) -> bool:
 
 
 def spark_schema(target: Target) -> StructType:
-    """The columns of the table in Spark's types."""
-    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - as above
+    """Columns of the table in Spark's types."""
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - an extra
 
-    from paimon_index.spark.column_types import spark_type  # noqa: PLC0415 - comes with the extra jobs
+    from paimon_index.spark.column_types import spark_type  # noqa: PLC0415 - an extra
 
     columns = target.schema.fields
-    # The client takes types as JSON, and does not declare which.
+    # The client takes types as JSON and declares no type for it.
     written: list[Any] = [type_json(column.type) for column in columns]
     return StructType(
         [
@@ -88,17 +88,13 @@ def spark_schema(target: Target) -> StructType:
 
 
 def fitted(rows: DataFrame, target: Target, kind_column: str | None = None) -> DataFrame:
-    """Rows in the table's columns and types, named by their places: ``c0``, ``c1``, ...
+    """Selects rows in the table's columns and types, named by position: ``c0``, ``c1``, ...
 
-    Args:
-        rows: with all columns of the table, in any order, and no others.
-        kind_column: a further column of strings, ``+I``, ``-U``, ``+U`` or ``-D``.
-
-    Returns:
-        The columns, :data:`ORDER`, and :data:`KIND` if rows tell it.
+    ``rows``: exactly the columns of the table, in any order. ``kind_column``: a further column of strings,
+    ``+I``, ``-U``, ``+U`` or ``-D``. Returns the columns, :data:`ORDER`, and :data:`KIND` if it is given.
     """
-    from pyspark.sql import functions  # noqa: PLC0415 - as above
-    from pyspark.sql.types import StringType  # noqa: PLC0415 - as above
+    from pyspark.sql import functions  # noqa: PLC0415 - an extra
+    from pyspark.sql.types import StringType  # noqa: PLC0415 - an extra
 
     given = {field.name: field.dataType for field in rows.schema}
     if len(given) < len(rows.columns):
@@ -110,37 +106,37 @@ def fitted(rows: DataFrame, target: Target, kind_column: str | None = None) -> D
     if unknown := [name for name in given if name not in (*names, *extra)]:
         raise RequestError(f"table {target.name} has no column {unknown[0]!r}: it has {', '.join(names)}")
     columns: list[Column] = []
-    for at, (column, wanted) in enumerate(zip(target.schema.fields, spark_schema(target), strict=True)):
+    for at, (column, table_field) in enumerate(zip(target.schema.fields, spark_schema(target), strict=True)):
         given_type = given[column.name]
-        if not _keeps_values(given_type.simpleString(), wanted.dataType.simpleString()):
+        if not _keeps_values(given_type.simpleString(), table_field.dataType.simpleString()):
             raise RequestError(
                 f"column {column.name!r} is {column.type}, and {given_type.simpleString()} does not fit it: "
-                f"cast the rows to {wanted.dataType.simpleString()}"
+                f"cast the rows to {table_field.dataType.simpleString()}"
             )
-        value = functions.col(quoted(column.name)).cast(wanted.dataType)
+        value = functions.col(quoted(column.name)).cast(table_field.dataType)
         columns.append(padded(value, column.type).alias(f"c{at}"))
     columns.append(functions.monotonically_increasing_id().alias(ORDER))
     if kind_column is not None:
         if not isinstance(given[kind_column], StringType):
-            raise RequestError(f"column {kind_column!r} is to tell +I, -U, +U or -D, as strings")
+            raise RequestError(f"column {kind_column!r} must hold strings: +I, -U, +U or -D")
         columns.append(functions.col(quoted(kind_column)).alias(KIND))
     return rows.select(*columns)
 
 
-def _keeps_values(given: str, wanted: str) -> bool:
-    """Whether Spark's cast from one type to another, as Spark writes them, keeps every value."""
-    if given in (wanted, "void"):
+def _keeps_values(given: str, target: str) -> bool:
+    """True if Spark's cast between two types, in Spark's spelling, keeps every value."""
+    if given in (target, "void"):
         return True
-    if given in _INTEGERS and wanted in _INTEGERS:
-        return _INTEGERS.index(given) <= _INTEGERS.index(wanted)
-    if wanted.startswith("decimal("):
-        digits, scale = _decimal(wanted)
+    if given in _INTEGERS and target in _INTEGERS:
+        return _INTEGERS.index(given) <= _INTEGERS.index(target)
+    if target.startswith("decimal("):
+        digits, scale = _decimal(target)
         if given in _DIGITS:
             return digits - scale >= _DIGITS[given]
         if given.startswith("decimal("):
             had, had_scale = _decimal(given)
             return scale >= had_scale and digits - scale >= had - had_scale
-    return (given, wanted) == ("float", "double")
+    return (given, target) == ("float", "double")
 
 
 def _decimal(text: str) -> tuple[int, int]:
@@ -149,8 +145,8 @@ def _decimal(text: str) -> tuple[int, int]:
 
 
 def padded(value: Column, data_type: DataType) -> Column:
-    """A column with the values of CHAR padded with blanks, as Spark and Flink pad what they write."""
-    from pyspark.sql import functions  # noqa: PLC0415 - as above
+    """Pads CHAR values with blanks to their length, as Spark and Flink do when they write."""
+    from pyspark.sql import functions  # noqa: PLC0415 - an extra
 
     if data_type.root is not TypeRoot.CHAR:
         return value
@@ -161,5 +157,5 @@ def padded(value: Column, data_type: DataType) -> Column:
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark takes it, whatever is in it."""
+    """Quotes a column's name for Spark."""
     return "`" + name.replace("`", "``") + "`"

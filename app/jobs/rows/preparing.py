@@ -1,16 +1,16 @@
-"""The first thing that tasks do with rows: check values, and find out where each row belongs.
+"""First step of tasks: checks values and computes the place of each row.
 
 =================  ==============  ======================================================================
 column             type            of
 =================  ==============  ======================================================================
 ``c0``, ``c1`` …   the table's     every table; the values
 ``place``          int64           every table; the order of the rows
-``kind``           int8            tables whose rows tell what becomes of them
+``kind``           int8            tables whose rows have kinds
 ``partition``      binary          every table; serialized row of the partition columns
 ``bucket``         int32           every table but those below
 ``hash``           int32           tables with dynamic buckets; of the trimmed primary key
-``channel``        int32           the same; the assigner that decides about the row
-``slot``           int32           the same; what Spark shuffles by so that each assigner is one task
+``channel``        int32           tables with dynamic buckets; the row's assigner
+``slot``           int32           tables with dynamic buckets; shuffle key that gives each assigner one task
 =================  ==============  ======================================================================
 """
 
@@ -53,14 +53,15 @@ _ONLY_BUCKET: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """Checks rows and routes them; a class, since Spark's workers find it by its name."""
+    """Checks rows and routes them, as a function for ``mapInArrow``."""
 
+    # A class instead of a closure: Spark's workers find it by its name.
     target: Target
     channels: int = 1
     assigners: int = 1
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """For ``mapInArrow``; columns as the table of the module says."""
+        """Yields batches with the columns in the table of the module."""
         slots = np.array(slots_of(self.channels), np.int32)
         for batch in batches:
             if batch.num_rows:
@@ -116,8 +117,8 @@ class Preparation:
 
 
 def prepared_schema(target: Target) -> StructType:
-    """What :class:`Preparation` gives, in Spark's types."""
-    from pyspark.sql import types  # noqa: PLC0415 - comes with the extra jobs
+    """Output of :class:`Preparation` in Spark's types."""
+    from pyspark.sql import types  # noqa: PLC0415 - an extra
 
     dynamic = target.schema.bucket_mode is BucketMode.HASH_DYNAMIC
     numbers = (HASH, CHANNEL, SLOT) if dynamic else (BUCKET,)
@@ -131,8 +132,8 @@ def prepared_schema(target: Target) -> StructType:
 
 
 def values_schema(target: Target) -> StructType:
-    """The values of rows, their order, and what becomes of them, in Spark's types."""
-    from pyspark.sql import types  # noqa: PLC0415 - as above
+    """Values of rows, their order and their kinds, in Spark's types."""
+    from pyspark.sql import types  # noqa: PLC0415 - an extra
 
     fields = [
         types.StructField(f"c{at}", field.dataType) for at, field in enumerate(spark_schema(target).fields)
@@ -144,10 +145,10 @@ def values_schema(target: Target) -> StructType:
 
 
 def slots_of(channels: int) -> list[int]:
-    """For each channel a number that Spark's hash puts into the partition of that number.
+    """A number for each channel that Spark's hash puts into the partition of that channel.
 
-    ``repartition(channels, column)`` takes Murmur3 of the column modulo the partitions; numbers of channels
-    themselves would leave some tasks without work and give others twice as much.
+    ``repartition(channels, column)`` takes Murmur3 of the column modulo the partitions; plain numbers of
+    channels would leave some tasks without work and give others twice as much.
     """
     slots: dict[int, int] = {}
     number = 0
@@ -168,5 +169,5 @@ def _kinds(texts: pa.Array) -> pa.Array:
     kinds = pc.index_in(texts, pa.array(list(KINDS), texts.type))
     if kinds.null_count:
         wrong = texts.filter(kinds.is_null())[0].as_py()
-        raise RequestError(f"what becomes of a row is +I, -U, +U or -D, found {wrong!r:.50}")
+        raise RequestError(f"expected +I, -U, +U or -D as the kind of a row, found {wrong!r:.50}")
     return kinds.cast(pa.int8())

@@ -1,8 +1,8 @@
 """Statistics of a new data file, collected while its rows are written.
 
-Bounds of strings are cut after as many characters as the table says: a lower bound is a prefix, an upper one
-a prefix whose last character is replaced by the one after it. A column with NaN has no bounds, nor has one of
-binaries. Nested columns have no statistics at all.
+Bounds of strings are cut to the table's number of characters: a lower bound is a prefix, an upper one a
+prefix whose last character is replaced by the next one. Columns with NaN and binary columns have no bounds,
+and nested columns have no statistics.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SURROGATES: Final = (0xD800, 0xDFFF)
 
 @dataclass(slots=True)
 class ColumnStatistics:
-    """Statistics of one column; bounds are one-element arrays, the smallest and largest values its own."""
+    """Statistics of one column; ``bounds`` holds smallest and largest values in one-element arrays."""
 
     column: DataField
     mode: StatisticsMode
@@ -36,7 +36,7 @@ class ColumnStatistics:
     is_bounded: bool = True
 
     def add(self, array: pa.Array) -> None:
-        """Takes further values in."""
+        """Adds values."""
         self.nulls += array.null_count
         root = self.column.type.root
         if self.mode.characters is None or root in BINARY_ROOTS or not self.is_bounded:
@@ -49,16 +49,17 @@ class ColumnStatistics:
             self.bounds += [_single(bounds[which]) for which in ("min", "max")]
 
     def lower(self) -> Value | None:
-        """The lower bound, None if it is not known."""
+        """The lower bound; None if it is unknown."""
         value = self._bound("min")
         if isinstance(value, float) and value == 0:
+            # SQL holds the zeros equal, so bounds cover both.
             return -0.0
         if isinstance(value, bytes) and self._cuts(value):
             return value.decode()[: self.mode.characters].encode()
         return value
 
     def upper(self) -> Value | None:
-        """The upper bound, None if it is not known."""
+        """The upper bound; None if it is unknown."""
         value = self._bound("max")
         if isinstance(value, float) and value == 0:
             return 0.0
@@ -78,7 +79,7 @@ class ColumnStatistics:
 
 
 def collectors(columns: Sequence[DataField], options: DataFileOptions) -> list[ColumnStatistics]:
-    """Statistics of columns without any rows yet; of those columns only that get some."""
+    """Empty statistics of the columns that get any."""
     modes = [options.mode(column.name, at) for at, column in enumerate(columns)]
     return [
         ColumnStatistics(column, mode)
@@ -88,9 +89,9 @@ def collectors(columns: Sequence[DataField], options: DataFileOptions) -> list[C
 
 
 def row_statistics(collected: Sequence[ColumnStatistics], columns: Sequence[DataField]) -> RowStatistics:
-    """Statistics with a slot for each of some columns; those without statistics are unknown."""
-    known = {statistics.column.id: statistics for statistics in collected}
-    of_columns = [known.get(column.id) for column in columns]
+    """Statistics with a slot for each of ``columns``; those without statistics are unknown."""
+    by_id = {statistics.column.id: statistics for statistics in collected}
+    of_columns = [by_id.get(column.id) for column in columns]
     types = [column.type for column in columns]
     return RowStatistics(
         serialize_row(
@@ -108,7 +109,7 @@ def _single(scalar: pa.Scalar) -> pa.Array:
 
 
 def _next_prefix(prefix: str) -> bytes | None:
-    """The smallest string above all that begin with a prefix; None if there is none."""
+    """The smallest string above all strings with a prefix; None if there is none."""
     for at in range(len(prefix) - 1, -1, -1):
         code = ord(prefix[at]) + 1
         if code > _LAST_CHARACTER:

@@ -1,6 +1,6 @@
-"""The table that rows are written to, as tasks know it, and whether the job can write it as the engine does.
+"""The table to write to, as tasks know it, and the check that the job writes it as the engine does.
 
-What is not written here is refused before any work is done, with a message that names the engine.
+A table that the job cannot write is refused before any work, with a message that names the engine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SWITCHES: Final = {
 }
 _SETTINGS: Final = {
     "data-file.external-paths": "files lie outside of the table",
-    "rowkind.field": "a column tells what becomes of a row",
+    "rowkind.field": "a column holds the kinds of rows",
     "file.format.per.level": "formats differ by level",
     "file.compression.per.level": "compressions differ by level",
     "metadata.stats-mode.per.level": "statistics differ by level",
@@ -40,7 +40,7 @@ _SETTINGS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A table that rows are written to."""
+    """A table to write rows to."""
 
     place: Place
     name: str
@@ -51,11 +51,10 @@ class Target:
 
     @classmethod
     def of(cls, table: JobTable, version: Version, *, has_kinds: bool) -> Target:
-        """The latest version of a table, if rows can be written to it.
+        """Checks and describes the latest version of a table.
 
-        Raises:
-            UnsupportedFormatError: they cannot; the message says why.
-            RequestError: an option of the table is wrong.
+        Raises UnsupportedFormatError: rows cannot be written to it; the message says why. Raises
+        RequestError: an option of the table is wrong.
         """
         directory = version.table.directory
         path = f"{directory}/schema/schema-{version.schema_id}"
@@ -71,18 +70,18 @@ class Target:
 
     @property
     def file_options(self) -> DataFileOptions:
-        """How data files are written."""
+        """Options of new data files."""
         return DataFileOptions.parse(self.schema.options.values, has_key=bool(self.schema.primary_keys))
 
     @property
     def index_options(self) -> FileIndexOptions:
-        """Which file indexes data files get."""
+        """File indexes of new data files."""
         types = {column.name: column.type for column in self.schema.fields}
         return FileIndexOptions.parse(self.schema.options.values, types)
 
     @property
     def hash_fields(self) -> tuple[DataField, ...]:
-        """The columns whose hash decides about buckets."""
+        """Columns whose hash decides the bucket."""
         schema = self.schema
         match schema.bucket_mode:
             case BucketMode.HASH_FIXED:
@@ -94,17 +93,17 @@ class Target:
 
     @property
     def keeps_first(self) -> bool:
-        """Whether the first row of a key wins, not the last one."""
+        """True if the first row of a key wins instead of the last one."""
         return self.schema.merge_engine is MergeEngine.FIRST_ROW
 
     @property
     def merges_rows(self) -> bool:
-        """Whether rows of one key make up another row."""
+        """True if rows of one key are merged into another row."""
         return self.schema.merge_engine in (MergeEngine.AGGREGATION, MergeEngine.PARTIAL_UPDATE)
 
     @property
     def waits_for_compaction(self) -> bool:
-        """Whether batch reads see new rows only after a compaction."""
+        """True if batch reads see new rows only after a compaction."""
         return self.schema.hides_level_zero
 
 
@@ -133,7 +132,7 @@ def _check(target: Target) -> None:
     elif target.has_kinds:
         raise _refused(target, "it has no primary key, so that rows cannot be deleted by key")
     _check_columns(target)
-    # Wrong options are found out before any work is done.
+    # Parsing raises for wrong options before any work is done.
     _ = target.file_options, target.index_options
 
 

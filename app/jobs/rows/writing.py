@@ -1,9 +1,9 @@
 """Files of new rows, bucket after bucket, from rows that Spark has sorted.
 
-One task writes all of a bucket: its data files, and its hash index where keys have dynamic buckets. Rows
-come sorted by partition, bucket, key, sequence field and order, so that the rows of one key stand together,
-and the last of them wins; the first one where the merge engine is first-row. Sequence numbers go on from
-those of the bucket's files, in the order of the new files' rows.
+One task writes all of a bucket: its data files, and its hash index if buckets are dynamic. Rows arrive sorted
+by partition, bucket, key, sequence field and order, so rows of one key stand together. The last of them wins,
+or the first one under the merge engine first-row. Sequence numbers continue from those of the bucket's files,
+in the order of the new files' rows.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from app.types.arrow_fields import field_values
 from app.types.index_files import HASH, IndexFileMeta
 
 RESULTS: Final = "result binary"
-"""What comes of writing, in Spark's types: pickled :class:`WrittenBucket`."""
+"""Output of writing, in Spark's types: pickled :class:`WrittenBucket`."""
 _NAMES_OF_ATTEMPT: Final = 1_000_000
 _RESULTS: Final = pa.schema([("result", pa.binary())])
 
 
 @dataclass(frozen=True, slots=True)
 class BucketState:
-    """What new rows of a bucket go on from; the sequence number is -1 where it has no rows."""
+    """State of a bucket before new rows; the sequence number is -1 if it has no rows."""
 
     sequence: int = -1
     hash_file: HashFile | None = None
@@ -48,12 +48,7 @@ class BucketState:
 
 @dataclass(slots=True)
 class WrittenBucket:
-    """What was written to a bucket.
-
-    Attributes:
-        partition: serialized row.
-        keys_added: how many more hashes of keys that lists.
-    """
+    """Files written to a bucket of a serialized partition, and the number of hashes new in its index."""
 
     partition: bytes
     bucket: int
@@ -66,22 +61,19 @@ class WrittenBucket:
 
 @dataclass(frozen=True, slots=True)
 class BucketWriting:
-    """Writes the buckets of a task; a class, since Spark's workers find it by its name.
+    """Writes the buckets of a task; ``total_buckets``: the fixed number of each partition with files."""
 
-    Attributes:
-        total_buckets: of partitions that have files, where their number is fixed.
-    """
-
+    # A class instead of a closure: Spark's workers find it by its name.
     target: Target
     states: Mapping[tuple[bytes, int], BucketState]
     total_buckets: Mapping[bytes, int]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """For ``mapInArrow``: sorted rows in, :data:`RESULTS` out."""
-        from pyspark import TaskContext  # noqa: PLC0415 - comes with the extra jobs
+        """Takes sorted rows, and yields :data:`RESULTS`."""
+        from pyspark import TaskContext  # noqa: PLC0415 - an extra
 
         context = TaskContext.get()
-        # Of each attempt of a task, so that no two of them write under one name.
+        # Each attempt of a task has names of its own, so that no two of them write one file.
         first = 0 if context is None else context.taskAttemptId() * _NAMES_OF_ATTEMPT
         names = (f"{self.target.run}-{number}" for number in itertools.count(first))
         layout = Layout.of(self.target)
@@ -97,10 +89,10 @@ class BucketWriting:
             yield _result(current.close())
 
     def _bucket(self, layout: Layout, partition: bytes, bucket: int, names: Iterator[str]) -> _Bucket:
-        wanted, actual = self.target.schema.options.bucket, self.total_buckets.get(partition)
-        if actual not in (None, wanted):
+        declared, actual = self.target.schema.options.bucket, self.total_buckets.get(partition)
+        if actual not in (None, declared):
             raise UnsupportedFormatError(
-                f"a partition of table {self.target.name} has {actual} buckets, and bucket={wanted}: "
+                f"a partition of table {self.target.name} has {actual} buckets, and bucket={declared}: "
                 f"overwrite the partition with the engine first"
             )
         state = self.states.get((partition, bucket), BucketState())
@@ -122,7 +114,7 @@ class _Bucket:
     names: Iterator[str]
     sequence: int
     hashes: DynamicBucketIndexMaintainer | None
-    _last: pa.RecordBatch | None = None
+    _pending: pa.RecordBatch | None = None
     _file: DataFileWriter | None = None
 
     def is_of(self, partition: bytes, bucket: int) -> bool:
@@ -134,8 +126,8 @@ class _Bucket:
         if not self.layout.keys:
             self._write(rows)
             return
-        held, self._last = self._last, rows.slice(rows.num_rows - 1)
-        joined = rows if held is None else _joined(held, rows)
+        pending, self._pending = self._pending, rows.slice(rows.num_rows - 1)
+        joined = rows if pending is None else _joined(pending, rows)
         repeats = self._repeats(joined)
         if target.merges_rows and repeats.any():
             raise RequestError(
@@ -143,16 +135,16 @@ class _Bucket:
                 f"row of these: merge them before, or use the engine"
             )
         if target.keeps_first:
-            # The held row was written when it came.
-            is_new = np.append(held is None, ~repeats)
+            # The pending row was written when it came.
+            is_new = np.append(pending is None, ~repeats)
             self._write(joined.filter(pa.array(is_new)))
         else:
-            # Whether the last row wins, the next one tells.
+            # The next row decides whether the last one wins, so it stays pending.
             self._write(joined.filter(pa.array(np.append(~repeats, False))))
 
     def close(self) -> WrittenBucket:
-        if self._last is not None and not self.layout.target.keeps_first:
-            self._write(self._last)
+        if self._pending is not None and not self.layout.target.keeps_first:
+            self._write(self._pending)
         self._close_file()
         if self.hashes is not None and self.hashes.is_modified:
             self._write_hashes(self.hashes)

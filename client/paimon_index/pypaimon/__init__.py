@@ -1,4 +1,4 @@
-"""pypaimon over the plans of the service; needs the extra ``pypaimon`` of this distribution."""
+"""Reads with pypaimon by the service's plans; needs the extra ``pypaimon`` of this distribution."""
 
 from paimon_index.pypaimon.planning import UnplannedWarning, planned
 

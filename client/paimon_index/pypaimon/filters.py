@@ -1,7 +1,7 @@
-"""pypaimon's predicates in the form that the service reads, which means by them what Spark does.
+"""pypaimon's predicates as filters of the service, which evaluates them as Spark does.
 
-A test is sent where no row that passes it in pypaimon fails it in Spark: its literals have to be values of
-the column's type, to the digit. What is not sent counts as true, so that more files are kept.
+A test is sent if no row that passes it in pypaimon fails it in Spark: its literals must be exact values of
+the column's type. Other tests are left out and count as true, so that more files are kept.
 
 ===========================  ===============================================================================
 never sent                   since in pypaimon
@@ -9,9 +9,9 @@ never sent                   since in pypaimon
 NaN; NULL but in ``in``      ``notEqual`` finds rows
 0.1 of FLOAT                 ``f < 0.7`` compares 64 bits, where Spark's literal has 32
 ``notIn`` of floats          -0.0 and 0.0 differ
-BINARY(n), TIME              nobody has compared what they mean
+BINARY(n), TIME              nobody has compared their semantics
 TIMESTAMP(7) to (9)          rows are compared without their nanoseconds
-wall clocks of an instant    the zone of the session is not known
+wall clocks of an instant    the session's zone is unknown
 ``or`` of partition columns  rows are not filtered by it
 and others
 ===========================  ===============================================================================
@@ -38,7 +38,7 @@ _TEXTS: Final = ("STRING", "VARCHAR", "CHAR")
 
 
 def to_json(predicate: Predicate, types: Mapping[str, str], keys: Collection[str]) -> dict[str, Any] | None:
-    """A filter that holds for every row that passes a predicate, if any; types are texts by column."""
+    """A filter that holds for every row that passes a predicate, or None; types are texts by column."""
     method, literals = predicate.method, predicate.literals or []
     if method in ("and", "or"):
         sent = [child for child in (to_json(each, types, keys) for each in literals) if child is not None]
@@ -76,7 +76,7 @@ def _is_value(value: Any, root: str, first: str | None, second: str | None, loca
         case "FLOAT" | "DOUBLE" if kind in (int, float):
             return bool(value == (c_float(value).value if root == "FLOAT" else float(value)))
         case "DECIMAL" if kind in (int, Decimal) and Decimal(value).is_finite():
-            # More digits would take long to count.
+            # Counting more digits would take long.
             is_small = abs(Decimal(value).adjusted()) <= 2 * int(first or 10)
             unscaled = Fraction(value) * 10 ** int(second or 0) if is_small else Fraction(1, 2)
             return unscaled.denominator == 1 and abs(unscaled) < 10 ** int(first or 10)
@@ -87,5 +87,5 @@ def _is_value(value: Any, root: str, first: str | None, second: str | None, loca
 
 
 def _in_utc(literal: Any) -> Any:
-    """An instant without an offset, since those of old zones have seconds."""
+    """Converts an instant to UTC, since offsets of historical zones have seconds."""
     return literal.astimezone(dt.UTC) if isinstance(literal, dt.datetime) and literal.tzinfo else literal

@@ -1,4 +1,4 @@
-"""The table at a snapshot that names only the files of a plan.
+"""A pypaimon table at a snapshot that names only the files of a plan.
 
 Splits, merging and deletion vectors are pypaimon's own: it reads that snapshot and its manifests from memory
 in place of the table's. See "Pruned snapshots" in ``docs/api.md`` of the service.
@@ -31,18 +31,18 @@ _MOST_SHARE: Final = 0.5
 _HARMLESS: Final = re.compile(
     r"read\.batch-size|read\.native\.enabled|scan\.(manifest\.parallelism|native-plan\.enabled)|source\.split\..*"
 )
-_LEFT: Final = re.compile(
+_UNPLANNED: Final = re.compile(
     r"(scan|incremental-between|consumer|streaming|global-index|query-auth|data-evolution|chain-table)\b.*"
     r"|branch|batch-scan-mode|.*merge-on-read|pk-.*\.index\.columns"
 )
-"""Options by which something else is read, or pypaimon has an index of its own that needs all files."""
+"""Options by which pypaimon reads something else, or has an index of its own that needs all files."""
 _WRITING: Final = re.compile(
     r"(write|copy|delete|overwrite|try_to_write)_?.*|new_output_stream|.*mkdirs|rename"
 )
 
 
 class UnplannedWarning(UserWarning):
-    """pypaimon plans without the service; the message tells why."""
+    """Warns that pypaimon plans without the service, and why."""
 
 
 def planned(
@@ -54,15 +54,14 @@ def planned(
     token: str | None = None,
     timeout_seconds: float = 2.0,
 ) -> Any:
-    """The table to read with this predicate: only files that can have rows of it are there.
+    """Returns the table for reading with a predicate: it has only files that can match.
 
-    Its read builders need the same ``with_filter(predicate)``. It is the table as it was where the service
-    keeps most files and, with an :class:`UnplannedWarning`, where it cannot plan or does not in time.
-
-    ``table`` is pypaimon's, and ``predicate`` of its ``new_read_builder().new_predicate_builder()``. Several
-    URLs are asked in turn; without ``warehouse`` its name is looked up by the table's URL.
+    Its read builders need the same ``with_filter(predicate)``. The table is returned unchanged if the service
+    keeps most files or, with an :class:`UnplannedWarning`, if it cannot plan in time. ``table`` is
+    pypaimon's, and ``predicate`` of its ``new_read_builder().new_predicate_builder()``. Several URLs are
+    tried in turn; without ``warehouse`` the table's URL determines it.
     """
-    # Time limits of sockets cover neither names of hosts nor answers byte by byte, those of threads do.
+    # In a thread: timeouts of sockets cover neither look-ups of hosts nor answers that arrive byte by byte.
     asking = ThreadPoolExecutor(1)
     try:
         _, database, name = table.table_path.rstrip("/").rsplit("/", 2)
@@ -79,7 +78,7 @@ def planned(
         answer = asking.submit(ask)
         own = table.snapshot_manager().get_latest_snapshot()
         return _pruned(table, predicate, own, _entries(answer.result(timeout_seconds)))
-    except Exception as error:  # noqa: BLE001 - whatever it is, pypaimon plans
+    except Exception as error:  # noqa: BLE001 - after any error pypaimon plans
         reason = f"{type(error).__name__}: {error}" if str(error) else "no answer in time"
         warnings.warn(f"pypaimon plans without paimon-index: {reason:.500}", UnplannedWarning, stacklevel=2)
         return table
@@ -90,7 +89,7 @@ def planned(
 def _question(table: Any, predicate: Any) -> dict[str, Any]:
     given = getattr(table, "_applied_dynamic_options", {})
     for key in {**table.options.options.to_map(), **given}:
-        if (key in given or _LEFT.fullmatch(key)) and not _HARMLESS.fullmatch(key):
+        if (key in given or _UNPLANNED.fullmatch(key)) and not _HARMLESS.fullmatch(key):
             raise PaimonIndexError(f"the option {key} is in force")
     if hasattr(table, "_read_snapshot") or table.current_branch() != "main":
         raise PaimonIndexError("another version or branch is read")
@@ -101,7 +100,7 @@ def _question(table: Any, predicate: Any) -> dict[str, Any]:
 
 
 def _warehouse(client: Client, location: str) -> tuple[str, str]:
-    """The warehouse that a table lies in, and the table's URL as the service writes it."""
+    """The warehouse that holds a table, and the table's URL in the service's spelling."""
 
     def place(url: str) -> str:
         local = re.sub(r"^file:/+", "/", url)
@@ -116,12 +115,12 @@ def _warehouse(client: Client, location: str) -> tuple[str, str]:
 
 
 def _entries(body: bytes) -> dict[str, bytes]:
-    """The files of an archive, within bounds: whoever answers at the URL may send anything."""
+    """Reads the files of an archive, within bounds, since any server may answer at the URL."""
     if body.count(b"PK\1\2") > _MOST_ENTRIES:
         raise IncompleteAnswerError(f"the archive has more than {_MOST_ENTRIES} entries")
     with zipfile.ZipFile(io.BytesIO(body)) as archive:
         entries = archive.infolist()
-        # What is stored as it is takes its bytes; entries may overlap.
+        # Uncompressed entries bound the memory; but entries may overlap.
         if any(entry.compress_type for entry in entries) or sum(e.file_size for e in entries) > _MOST_BYTES:
             raise IncompleteAnswerError("the archive is none of the service's")
         return {entry.filename.rpartition("/")[2]: archive.read(entry) for entry in entries}
@@ -135,25 +134,25 @@ def _pruned(table: Any, predicate: Any, own: Any, files: dict[str, bytes]) -> An
     if (answered := [answer[each] for each in ("snapshot_id", "delta_manifest_list", "schema_id")]) != read:
         raise PaimonIndexError(f"it planned {answered} (snapshot, its delta, schema), and {read} is read")
     if answer["document"] is None and not answer["summary"]["complete"]:
-        # Such as indexes that were not read in time, which the next plan has.
+        # For example indexes that were not read in time; the next plan has them.
         raise PaimonIndexError("; ".join(answer["warnings"]))
     if answer["document"] is None:
         return table
     from pypaimon.common.json_util import JSON  # noqa: PLC0415 - an extra
-    from pypaimon.snapshot.snapshot import Snapshot  # noqa: PLC0415 - likewise
+    from pypaimon.snapshot.snapshot import Snapshot  # noqa: PLC0415 - an extra
 
     # The native planner would read the table's own snapshot of that number.
     natively = {"scan.native-plan.enabled": "false", "read.native.enabled": "false"}
     snapshot = JSON.from_json(json.dumps(answer["document"]), Snapshot)
     pruned = table.copy_without_time_travel(natively)._copy_with_snapshot(snapshot)  # noqa: SLF001 - its one way
-    # A copy of the same class, which pypaimon looks at.
+    # A copy, since pypaimon checks the class.
     pruned.file_io = copy.copy(table.file_io)
     for name in dir(table.file_io):
         if _WRITING.fullmatch(name):
             setattr(pruned.file_io, name, _refuse)
         elif name in ("new_input_stream", "_new_input_stream_with_known_size"):
             setattr(pruned.file_io, name, partial(_open, getattr(table.file_io, name), files))
-    # What pypaimon cannot plan shall be known before the caller reads.
+    # Errors of pypaimon's planning are raised here, before the caller reads.
     pruned.new_read_builder().with_filter(predicate).new_scan().plan()
     return pruned
 

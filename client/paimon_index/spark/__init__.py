@@ -1,4 +1,4 @@
-"""Reads and aggregates Paimon tables in Spark by what paimon-index tells of their files.
+"""Reads and aggregates Paimon tables in Spark with plans of paimon-index.
 
 ::
 

@@ -1,7 +1,7 @@
-"""``aggregate``: counts, smallest and largest values and sums of a table, of which few files are read.
+"""``aggregate``: counts, extremes and sums of a table, of which few files are read.
 
-The service answers what statistics and indexes settle, and names the files that leave the rest open. Only
-these are read; what Spark computes of them and what is settled are partial results of one aggregation.
+The service computes partial results from statistics and indexes, and names the files that it leaves open.
+Spark reads only these, and the partial results of both are combined by one aggregation.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _FUNCTIONS: Final[dict[str, Callable[..., Column]]] = {
 }
 _ROWS: Final[AggregateFunction] = {"function": "count"}
 _MOST_GROUPS: Final = 100_000
-"""The service answers no more."""
+"""The service's limit of groups in an answer."""
 _DIGITS_THAT_SUMS_HOLD: Final = 28
-"""A sum has ten digits more, and no DECIMAL has more than 38."""
+"""A sum has ten digits more, and a DECIMAL at most 38."""
 _UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
 """Stands in answers for bytes that are no UTF-8."""
 
@@ -73,13 +73,13 @@ def aggregate(  # noqa: PLR0913 - each is a part of one question
     on_unavailable: Literal["error", "scan"] = "error",
     deadline_seconds: float = 30.0,
 ) -> DataFrame:
-    """Aggregates of a Paimon table, from indexes and statistics as far as these tell them.
+    """Aggregates of a Paimon table, from indexes and statistics where possible.
 
-    The columns are those of ``SELECT group_by, aggregates FROM table WHERE where GROUP BY group_by``. What
-    the service leaves open is read: the files that it names, or all files that the condition leaves
-    where the parts would not add up, and where the service refuses or does not answer. Indexes tell counts
-    by one column. ``deadline_seconds`` are for the answer, and then for the plan of the
-    files that are read; other arguments and exceptions are those of :func:`read_table`.
+    The columns are those of ``SELECT group_by, aggregates FROM table WHERE where GROUP BY group_by``. Spark
+    reads the files that the service leaves open. It reads all files that the condition allows if the parts
+    would not add up, or if the service refuses or does not answer. Indexes give counts by one column.
+    ``deadline_seconds`` is the time for the answer, and again for the plan of the files to read; other
+    arguments and exceptions are those of :func:`read_table`.
     """
     check_session(spark)
     check_word("reader", reader, READERS)
@@ -112,7 +112,7 @@ def aggregate(  # noqa: PLR0913 - each is a part of one question
                     python_share=PythonShare.of(spark, access),
                 )
         except PaimonIndexError as error:
-            warnings.warn(f"all files that the condition leaves are read: {error}", stacklevel=2)
+            warnings.warn(f"all files that the condition allows are read: {error}", stacklevel=2)
         else:
             if _adds_up(answer, scan, aggregates, group_by):
                 projection = [resolved(scan.schema, name) for name in _names(aggregates, group_by)]
@@ -161,10 +161,10 @@ def _adds_up(
     aggregates: Sequence[AggregateFunction],
     group_by: Sequence[str],
 ) -> bool:
-    """Whether what is settled is all that open files do not give, in values that Spark has, too."""
+    """True if settled and open parts are disjoint and complete, in values that Spark has, too."""
     facts = scan.facts
     if facts.snapshot_id != answer.snapshot_id or facts.summary.files_total != len(answer.open_files):
-        return False  # the table was made anew meanwhile, or files of one name are settled and open
+        return False  # the table was recreated meanwhile, or files of one name are settled and open
     if len(answer.groups) < answer.groups_total:
         return False
     if answer.open_files and not all(_has_partial_results(each, scan.schema) for each in aggregates):
@@ -175,18 +175,19 @@ def _adds_up(
             return False  # Spark cuts them
     keys = _keys(answer.groups, columns_of(scan.schema, group_by))
     if len(set(keys)) < len(keys):
-        return False  # groups that Spark holds for one
+        return False  # groups that Spark holds equal
     settled = (value for group in answer.groups for value in _values(group))
     return not any(isinstance(value, str) and _UNREADABLE in value for value in settled)
 
 
 def _has_partial_results(aggregation: AggregateFunction, schema: Schema) -> bool:
-    """Whether the aggregate of all rows follows from those of their parts."""
+    """True if the aggregate of all rows follows from aggregates of parts."""
     if aggregation["function"] == "count_distinct":
         return False  # a value may be in both; services of another release may answer it
     if aggregation["function"] != "sum":
         return True
-    # A sum that overflows is NULL without spark.sql.ansi.enabled, as that of no values is.
+    # Without spark.sql.ansi.enabled an overflowing sum is NULL, and so indistinguishable from a sum of no
+    # values.
     [field] = columns_of(schema, _names([aggregation], ()))
     simple = SimpleType.parse(str(field.type))
     return simple.root != "DECIMAL" or simple.size <= _DIGITS_THAT_SUMS_HOLD
@@ -238,7 +239,7 @@ def _settled(
 
 
 def _text(value: Any, length: int = 0) -> str | None:
-    """A value in the form that Spark casts to its type; texts are padded, as those of CHAR are."""
+    """Text that Spark casts to the value's type; texts of CHAR are padded."""
     match value:
         case None:
             return None
@@ -277,7 +278,7 @@ def _added(
 
 
 def _titled(columns: Sequence[Column], target: spark_types.StructType) -> list[Column]:
-    """Columns under the names that a query gives them; CHAR stays marked, so that conditions on it pad."""
+    """Columns under the names that a query gives them, with the metadata of CHAR columns."""
     return [
         column.alias(field.name, metadata=field.metadata)
         for column, field in zip(columns, target, strict=True)

@@ -1,9 +1,9 @@
-"""Paimon's column types as Spark's, and which changes of a type a file may be read through.
+"""Paimon's column types in Spark, and the changes of a type that a file may be read through.
 
-A type is text as in schema files (``DECIMAL(9, 2) NOT NULL``) or an object for nested ones. Both readers give
-a file's columns in the file's own types; Spark then casts them to the table's. Only such changes are taken
-whose values Spark and the engine make alike, and the rest is refused: a wider number, decimal or text, and
-numbers and booleans as text; and rows that were given more fields.
+A type is text as in schema files (``DECIMAL(9, 2) NOT NULL``) or an object for nested ones. Both readers
+return a file's columns in the file's own types; Spark then casts them to the table's. Only changes for which
+Spark and the engine give equal values are accepted: wider numbers, decimals and texts, numbers and booleans
+as text, and rows with added fields. All others are refused.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TEXTS: Final = ("CHAR", "VARCHAR", "STRING")
 _BYTES: Final = ("BINARY", "VARBINARY", "BYTES")
 _DEFAULTS: Final = {"DECIMAL": 10, "CHAR": 1, "VARCHAR": 1, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6, "TIME": 0}
 _PARTS: Final = ("element", "key", "value")
-"""Types within a nested type; those of a row are in its fields."""
+"""Keys of nested types; those of a row are in its fields."""
 _MICROSECONDS: Final = 6
 _UNBOUNDED: Final = 0x7FFFFFFF
 
@@ -64,7 +64,7 @@ class SimpleType:
 
     @classmethod
     def parse(cls, text: str) -> SimpleType:
-        """Reads ``DECIMAL(9, 2) NOT NULL``."""
+        """Parses a text such as ``DECIMAL(9, 2) NOT NULL``."""
         match = _TEXT.fullmatch(text.removesuffix(" NOT NULL"))
         if match is None:
             return cls(text)
@@ -76,7 +76,7 @@ class SimpleType:
 
 
 def spark_type(written: str | dict[str, Any]) -> DataType:
-    """Spark's type of a column, all in it nullable; an UnsupportedTableError where it has none."""
+    """Spark's type of a column, with nullable parts; UnsupportedTableError if there is none."""
     if isinstance(written, str):
         simple = SimpleType.parse(written)
         if simple.root == "DECIMAL":
@@ -100,13 +100,13 @@ def spark_type(written: str | dict[str, Any]) -> DataType:
 
 
 def char_length(written: str | dict[str, Any]) -> int | None:
-    """The length of a CHAR column, which Spark pads when it reads."""
+    """Length of a CHAR column, to which Spark pads; None for other types."""
     simple = SimpleType.parse(written) if isinstance(written, str) else None
     return simple.size if simple is not None and simple.root == "CHAR" else None
 
 
 def timestamp_digits(written: str | dict[str, Any]) -> int:
-    """Most digits of the seconds of a timestamp in a type; -1 where there is no timestamp in it."""
+    """Most fractional digits of a timestamp within a type; -1 if there is none."""
     if isinstance(written, str):
         simple = SimpleType.parse(written)
         return simple.size if simple.root.startswith("TIMESTAMP") else -1
@@ -116,12 +116,12 @@ def timestamp_digits(written: str | dict[str, Any]) -> int:
 
 
 def is_cut_in_spark(written: str | dict[str, Any]) -> bool:
-    """Whether a timestamp in a type has more digits than microseconds."""
+    """True if a timestamp within a type is finer than microseconds."""
     return timestamp_digits(written) > _MICROSECONDS
 
 
 def is_readable_as(written: str | dict[str, Any], target: str | dict[str, Any]) -> bool:
-    """Whether Spark's cast makes the same values of a file's column as the engine makes."""
+    """True if Spark's cast of a file's column gives the engine's values."""
     if not (isinstance(written, str) and isinstance(target, str)):
         return _is_extended(written, target)
     old, new = SimpleType.parse(written), SimpleType.parse(target)
@@ -147,7 +147,7 @@ def _inner(written: str | dict[str, Any]) -> DataType:
 
 
 def _is_extended(written: Any, target: Any) -> bool:
-    """Whether a type is the same but for fields that were added to rows in it, which are null in a file."""
+    """True if the types differ only in added fields of rows, which are null in the file."""
     if isinstance(written, str) or isinstance(target, str):
         return bool(_bare(written) == _bare(target))
     if _bare(written["type"]) != _bare(target["type"]):
@@ -158,12 +158,12 @@ def _is_extended(written: Any, target: Any) -> bool:
     key = "element" if _bare(written["type"]) == "MULTISET" else "key"
     if key in written and not _is_extended(target.get(key), written[key]):
         return False  # keys are looked up, so they stay as they are
-    left = iter(target.get("fields", ()))  # those of the file are among them, in the same order
+    new_fields = iter(target.get("fields", ()))  # contain the file's fields in their order
     return all(
         any(
             (field["id"], field["name"]) == (new["id"], new["name"])
             and _is_extended(field["type"], new["type"])
-            for new in left
+            for new in new_fields
         )
         for field in written.get("fields", ())
     )

@@ -1,4 +1,4 @@
-"""``explain``: what a condition leaves of a table, step by step, and how the rest would be read."""
+"""``explain``: the files that each step of a plan leaves, and the readers of the rest."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def explain(  # noqa: PLR0913 - those of read_table
     reader: Literal["auto", "rows"] = "auto",
     deadline_seconds: float = 30.0,
 ) -> None:
-    """Prints what ``read_table`` with these arguments would read: the funnel of files, and who reads them."""
+    """Prints the files that ``read_table`` would read, step by step, and their readers."""
     check_session(spark)
     check_word("reader", reader, READERS)
     version: VersionOptions = {"snapshot_id": snapshot_id, "tag": tag, "branch": branch}
     access = StoreAccess(spark)
     condition, time_zone = condition_of(spark, where), zone_of_session(spark)
     with Client(url, token=token, deadline_seconds=deadline_seconds) as client:
-        keys = KeyLists(in_lists or {}).asked(client)
+        keys = KeyLists(in_lists or {}).to_send(client)
         scan = ask(
             client,
             table,
@@ -106,9 +106,9 @@ def explain(  # noqa: PLR0913 - those of read_table
 
 
 def _funnel(decisions: pa.Table) -> list[str]:
-    """A line for each step that skipped something, in the order of the steps, with what it left."""
-    left = _Amount(decisions.num_rows, _sum(decisions, "file_size"), _sum(decisions, "row_count"))
-    lines = [f"{'':<18}{'files':>10} {'bytes':>12} {'rows':>16}", f"{'considered':<18}{left}"]
+    """Lines for the steps that skipped files, in order, with the files that each left."""
+    remaining = _Amount(decisions.num_rows, _sum(decisions, "file_size"), _sum(decisions, "row_count"))
+    lines = [f"{'':<18}{'files':>10} {'bytes':>12} {'rows':>16}", f"{'considered':<18}{remaining}"]
     skipped = decisions.filter(decisions.column("skipped"))
     by_step = skipped.group_by("decision_reason", use_threads=False).aggregate(
         [("file_name", "count"), ("file_size", "sum"), ("row_count", "sum")]
@@ -119,11 +119,11 @@ def _funnel(decisions: pa.Table) -> list[str]:
     }
     for step in _STEPS:
         if step in amounts:
-            left = left.less(amounts[step])
-            lines.append(f"{step:<18}{left}")
+            remaining = remaining.less(amounts[step])
+            lines.append(f"{step:<18}{remaining}")
     kept = decisions.filter(pc.invert(decisions.column("skipped")))
-    left.rows = _sum(kept, "selected_rows")
-    return [*lines, f"{'rows selected':<18}{left}"]
+    remaining.rows = _sum(kept, "selected_rows")
+    return [*lines, f"{'rows selected':<18}{remaining}"]
 
 
 _STEPS: Final = (

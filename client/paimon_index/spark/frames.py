@@ -1,7 +1,7 @@
 """The rows of a scan as a DataFrame: every file in its own schema, then cast, merged and united.
 
-A column is found in a file by its field id, through the schema that the file was written with. Files are read
-by the names and types of that schema, so filters that Spark pushes down name what the file really has.
+A column is found in a file by its field id, through the schema of the file. Files are read with the names and
+types of that schema, so filters that Spark pushes down name the file's real columns.
 """
 
 from __future__ import annotations
@@ -36,14 +36,13 @@ Reader: TypeAlias = Literal["vectorised", "rows"]
 SEQUENCE: Final = "_SEQUENCE_NUMBER"
 KIND: Final = "_VALUE_KIND"
 _ADDED: Final = (0, 2)
-"""Kinds of rows that are there: inserted, and updated to; the others are gone."""
+"""Kinds of live rows, inserted and updated; other kinds delete their key."""
 
 
 class Frames:
-    """Makes DataFrames of a scan, of the columns that are named.
+    """Makes a DataFrame of the named columns of a scan.
 
-    Raises:
-        UnsupportedTableError: a file, column or merge would not be read exactly.
+    Raises UnsupportedTableError: a file, column or merge would not be read exactly.
     """
 
     def __init__(self, spark: SparkSession, scan: Scan, names: Collection[str], access: StoreAccess) -> None:
@@ -58,7 +57,7 @@ class Frames:
         self._fields = [field for field in scan.schema.fields if field.name in names or field.name in keys]
 
     def rows(self) -> DataFrame:
-        """All rows, with the needed columns in the schema's order; CHAR is padded as Spark pads it."""
+        """All rows, with the requested columns in the schema's order; CHAR is padded as Spark pads it."""
         plain: list[DataFrame] = []
         merging: list[DataFrame] = []
         for reader, schema_id, file_format, is_plain, files in self.groups():
@@ -69,11 +68,11 @@ class Frames:
         rows = _united(plain) if plain else self._none()
         output = [field for field in self._fields if field.name in self._names]
         if output == self._fields and all(char_length(field.type) is None for field in output):
-            return rows  # each column that is chosen costs calls of Java
+            return rows  # a projection costs calls of Java for each column
         return rows.select([_padded(field) for field in output])
 
     def groups(self) -> Iterator[tuple[Reader, int, str, bool, pa.Table]]:
-        """Reader, schema, format, whether nothing is to be merged, and the files that have them in common."""
+        """Yields groups of files: reader, schema, format, true if no merge is needed, and the files."""
         files = self._scan.files
         is_rows = pa.array([self._reader(*each) == "rows" for each in _each(files, *_DECIDING)], pa.bool_())
         keyed = files.append_column("by_rows", is_rows)
@@ -90,9 +89,10 @@ class Frames:
         is_readable = self._spark_reads(schema_id, file_format) and self._spark_opens(scheme)
         return "vectorised" if is_readable else "rows"
 
-    @cache  # noqa: B019 - as below
+    @cache  # noqa: B019 - lives as long as one read_table
     def _spark_opens(self, scheme: str) -> bool:
-        """Whether Hadoop has the classes of a store: for S3 only with hadoop-aws; pyarrow has its own."""
+        """True if Hadoop has the classes of a store."""
+        # For S3 Hadoop needs hadoop-aws; pyarrow, which the other reader uses, has drivers of its own.
         gateway = self._spark._jvm._gateway_client  # noqa: SLF001
         try:
             JavaClass("org.apache.hadoop.fs.FileSystem", gateway).getFileSystemClass(
@@ -103,9 +103,9 @@ class Frames:
             return False
         return True
 
-    @cache  # noqa: B019 - lives as long as one call of read_table
+    @cache  # noqa: B019 - lives as long as one read_table
     def _spark_reads(self, schema_id: int, file_format: str) -> bool:
-        """Spark takes 96 bits in Parquet for instants only, no zones in ORC's timestamps, and no Avro."""
+        # Spark reads INT96 of Parquet as instants only, ignores zones of ORC's timestamps, and has no Avro.
         ids = {field.id for field in self._fields}
         fields = self._scan.file_schemas[schema_id].fields
         if file_format == "avro":
@@ -119,13 +119,13 @@ class Frames:
     ) -> DataFrame:
         in_file = {field.id: field for field in self._scan.file_schemas[schema_id].fields}
         old = [in_file.get(field.id) for field in self._fields]
-        there = [StructField(field.name, self._type(field)) for field in old if field is not None]
+        fields_in_file = [StructField(field.name, self._type(field)) for field in old if field is not None]
         if with_kind:
-            there += [StructField(SEQUENCE, LongType()), StructField(KIND, ByteType())]
-        if not there:  # the rows still count
-            some = next(iter(in_file.values()))
-            there.append(StructField(some.name, self._type(some)))
-        schema = StructType(there)
+            fields_in_file += [StructField(SEQUENCE, LongType()), StructField(KIND, ByteType())]
+        if not fields_in_file:  # the rows still count
+            any_field = next(iter(in_file.values()))
+            fields_in_file.append(StructField(any_field.name, self._type(any_field)))
+        schema = StructType(fields_in_file)
         if reader == "rows":
             stores = self._access.settings(files.column("path").to_pylist())
             frame = row_tasks(self._spark, list(rows_of(self._scan, files)), schema, stores)
@@ -150,15 +150,15 @@ class Frames:
         return type_of(self._scan.table, field)
 
     def _merged(self, versions: DataFrame) -> DataFrame:
-        """The newest version of each key, or with first-row the oldest, unless it is a deletion."""
+        """The newest row of each key, or with first-row the oldest, without deleted keys."""
         is_first = self._scan.schema.options.get("merge-engine") == "first-row"
-        others = [field.name for field in self._fields if field.name not in self._keys]
-        values = F.struct(*(F.col(quoted(name)) for name in (*others, KIND)))
+        value_names = [field.name for field in self._fields if field.name not in self._keys]
+        values = F.struct(*(F.col(quoted(name)) for name in (*value_names, KIND)))
         choose = F.min_by if is_first else F.max_by
         grouped = versions.groupBy([F.col(quoted(name)) for name in self._keys])
         chosen = grouped.agg(choose(values, F.col(SEQUENCE)).alias(_CHOSEN))
-        there = chosen.where(F.col(f"{_CHOSEN}.{KIND}").isin(*_ADDED))
-        return there.select(
+        live = chosen.where(F.col(f"{_CHOSEN}.{KIND}").isin(*_ADDED))
+        return live.select(
             [
                 F.col(quoted(field.name))
                 if field.name in self._keys
@@ -172,12 +172,12 @@ class Frames:
         return self._spark.range(0).select(columns)
 
     def _hadoop_uri(self, uri: str) -> str:
-        """Hadoop's name for S3, unless the session has a filesystem of that name."""
+        """Hadoop's URI of a file: s3 becomes s3a, unless the session has a filesystem for s3."""
         if not uri.startswith("s3:") or self._has_own_s3():
             return uri
         return "s3a:" + uri.removeprefix("s3:")
 
-    @cache  # noqa: B019 - as above
+    @cache  # noqa: B019 - lives as long as one read_table
     def _has_own_s3(self) -> bool:
         return bool(self._spark._jsc.hadoopConfiguration().get("fs.s3.impl"))  # noqa: SLF001
 
@@ -187,7 +187,7 @@ _DECIDING: Final = ("file_name", "path", "schema_id", "format")
 
 
 def _padded(field: SchemaColumn) -> Column:
-    """A CHAR column as Spark reads it, and so that conditions on it pad their literals."""
+    """A CHAR column padded as Spark pads it, with metadata that makes Spark pad literals."""
     column, length = F.col(quoted(field.name)), char_length(field.type)
     if length is None:
         return column
@@ -204,12 +204,12 @@ def _each(files: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
 
 
 def quoted(name: str) -> str:
-    """A name as Spark reads it literally, dots included."""
+    """Quotes a name for Spark, dots included."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def _converted(column: Column, old: DataType, target: DataType) -> Column:
-    """Values of a file in the table's type; fields that were added to rows since are null."""
+    """Casts a file's values to the table's type; added fields of rows are null."""
     match old, target:
         case _ if old == target:
             return column

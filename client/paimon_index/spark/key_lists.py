@@ -1,8 +1,8 @@
-"""Lists of keys, such as those of a join's small side: rows have to have one of each list.
+"""Lists of keys, such as those of a join's small side: a row must have one key of each list.
 
-The service is sent the lists and leaves out files by their indexes. What was read is then joined with them
-(``LEFT SEMI``), so that rows are those of Spark whatever the indexes could decide. A list that is too long
-for a request is only joined.
+The service receives the lists and skips files by their indexes. The rows are then joined with the lists
+(``LEFT SEMI``), so that the result does not depend on the indexes. A list that is too long for a request is
+only joined.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from paimon_index.client import Client
 
 Keys: TypeAlias = "Sequence[Any] | pa.Array | pa.ChunkedArray | DataFrame"
-"""Keys of one column: values of Python, an Arrow array, or a DataFrame of one column."""
+"""Keys of one column: Python values, an Arrow array, or a DataFrame of one column."""
 
 _KEY: Final = "_paimon_index_key"
 
@@ -37,8 +37,7 @@ _KEY: Final = "_paimon_index_key"
 class KeyLists:
     """The lists of one read: keys by the name of their column.
 
-    Raises:
-        ValueError: keys are no values of one type, or a DataFrame has not one column.
+    Raises ValueError: keys are not of one type, or a DataFrame has not exactly one column.
     """
 
     def __init__(self, lists: Mapping[str, Keys]) -> None:
@@ -53,28 +52,28 @@ class KeyLists:
                 raise ValueError(f"keys of {name} are a DataFrame of {len(keys.columns)} columns: select one")
         self.columns = frozenset(lists)
 
-    def asked(self, client: Client) -> dict[str, pa.ChunkedArray | list[Any]] | None:
-        """What the service is sent: the shortest lists first, as many values as it takes.
+    def to_send(self, client: Client) -> dict[str, pa.ChunkedArray | list[Any]] | None:
+        """The lists to send: the shortest first, up to the service's limit of values.
 
-        DataFrames are computed here, and short ones are kept, so that they are not computed again.
+        DataFrames are computed here; short results are kept, so that they are not computed again.
         """
         if not self.columns:
             return None
-        left = int(client.config().limits["filter_literals"])
+        capacity = int(client.config().limits["filter_literals"])
         for name, frame in list(self._frames.items()):
-            # One more than the service takes tells that there are too many. Most small tables have each key
-            # once, and Spark needs a shuffle to leave out what is there twice.
+            # One value beyond the limit shows that there are too many. Most small tables have each key once,
+            # so the shuffle of distinct() comes second.
             for rows in (frame, frame.distinct()):
-                values = rows.limit(left + 1).toArrow().column(0)
-                if len(values) <= left:
+                values = rows.limit(capacity + 1).toArrow().column(0)
+                if len(values) <= capacity:
                     self._arrays[name] = _array(name, values)
                     del self._frames[name]
                     break
         sent: dict[str, pa.ChunkedArray | list[Any]] = {}
         for name, values in sorted(self._arrays.items(), key=lambda each: len(each[1])):
-            if len(values) <= left:
+            if len(values) <= capacity:
                 sent[name] = values if len(values) else []
-                left -= len(values)
+                capacity -= len(values)
         unsent = ", ".join(sorted(self.columns - sent.keys()))
         if unsent:
             warnings.warn(
@@ -84,7 +83,7 @@ class KeyLists:
         return sent
 
     def check(self, schema: Schema) -> None:
-        """Raises ValueError where Spark might compare keys with columns in another way than the service."""
+        """Raises ValueError if Spark might compare keys with a column differently from the service."""
         types = {field.name: field.type for field in schema.fields}
         for name in self.columns:
             written = types[resolved(schema, name)]
@@ -96,7 +95,7 @@ class KeyLists:
             _check_kinds(name, spark_type(written), self._type(name))
 
     def joined(self, spark: SparkSession, rows: DataFrame) -> DataFrame:
-        """The rows that have one of the keys of each list."""
+        """The rows that have one key of each list."""
         matching = rows
         for name in sorted(self.columns):
             keys = self._frames.get(name)
@@ -117,7 +116,7 @@ class KeyLists:
 
 
 def _array(name: str, keys: Sequence[Any] | pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
-    """Different values, without null, which no row has."""
+    """Distinct values without null, which no row equals."""
     try:
         values = keys if isinstance(keys, pa.Array | pa.ChunkedArray) else pa.array(keys)
         if pa.types.is_dictionary(values.type):
@@ -132,13 +131,13 @@ def _array(name: str, keys: Sequence[Any] | pa.Array | pa.ChunkedArray) -> pa.Ch
 
 
 def _spark_type(arrow: pa.DataType) -> spark_types.DataType:
-    """Spark's type of keys; times without a zone are so in Spark, too, whatever the session prefers."""
+    """Spark's type of keys; times without a zone stay so, whatever the session prefers."""
     is_local = pa.types.is_timestamp(arrow) and arrow.tz is None
     return from_arrow_type(arrow, prefer_timestamp_ntz=is_local)
 
 
 def _check_kinds(name: str, column: spark_types.DataType, keys: spark_types.DataType) -> None:
-    """Raises ValueError where a cast that could change a value would compare them."""
+    """Raises ValueError if comparing needs a cast that could change a value."""
     whole = spark_types.IntegralType
     is_number = isinstance(keys, whole) and isinstance(column, (whole, spark_types.DecimalType))
     is_none = isinstance(keys, spark_types.NullType)

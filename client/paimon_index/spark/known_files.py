@@ -1,15 +1,12 @@
-"""A DataFrame over files that are known, read by Spark's own vectorised readers without listing anything.
+"""A DataFrame over a given list of files, read by Spark's vectorised readers without listing anything.
 
-``spark.read.parquet(*paths)`` looks every path up, and with more than 32 of them starts a job to do so. What
-is worse, its list of files is made again by ``REFRESH TABLE`` and ``spark.catalog.refreshByPath``, without
-those that are missing then. So Spark is told the files in the form in which a streaming query tells which
-files of a directory it has completed: a log below ``_spark_metadata``. Spark reads the log once, when it
-makes the DataFrame, takes names and sizes from it, and refreshes nothing later. The directory is then gone.
+``spark.read.parquet(*paths)`` looks every path up, with more than 32 of them in a job. Worse, ``REFRESH
+TABLE`` and ``spark.catalog.refreshByPath`` rebuild its list of files without those that are missing then. So
+the list is written in the form in which a streaming query records the completed files of a directory: a log
+below ``_spark_metadata``. Spark reads the log once, when it makes the DataFrame, takes names and sizes from
+it, and refreshes nothing later; then the directory is removed.
 
-A file that is missing or broken is an error, whatever the session has Spark do with such files.
-
-A few small files are one partition: Spark would make several, and bringing their rows together, for whatever
-groups or counts them, is a stage of its own that takes longer than to read them one after the other.
+A missing or broken file is an error, whatever the session's settings say about such files.
 """
 
 from __future__ import annotations
@@ -31,12 +28,12 @@ if TYPE_CHECKING:
 _SOURCES: Final = "org.apache.spark.sql.execution.datasources"
 _READERS: Final = {"parquet": f"{_SOURCES}.parquet.ParquetFileFormat", "orc": f"{_SOURCES}.orc.OrcFileFormat"}
 _OPTIONS: Final = {
-    # The engine writes the proleptic Gregorian calendar, whatever the session takes files for.
+    # The engine writes the proleptic Gregorian calendar; the session's default may differ.
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
     "ignoreCorruptFiles": "false",
     "ignoreMissingFiles": "false",
-    # Names of directories are not taken for partitions.
+    # Keeps Spark from reading partitions from names of directories.
     "recursiveFileLookup": "true",
 }
 _LOG: Final = "_spark_metadata/0"
@@ -47,24 +44,23 @@ _ENTRY: Final = {
     "blockSize": 128 << 20,
     "action": "add",
 }
-"""What a log says of each file besides its name and size."""
+"""Further members of each file in the log, besides its name and size."""
 _IGNORED: Final = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
 
 _NEAR: Final = ("file:", "hdfs:")
-"""Object stores answer late, so their files are better read side by side."""
+"""Other stores have a high latency, so their files are better read side by side."""
+# Bytes that Spark's reader could read in the time of opening a file.
 _OPEN_BYTES: Final = 1 << 19
-"""What Spark's reader could read while it opens a file."""
+# Bytes that it could read in the time of another stage.
 _STAGE_BYTES: Final = 12 << 20
-"""What it could read in the time that another stage takes."""
 
 
 def known_files(
     spark: SparkSession, file_format: str, files: Sequence[tuple[str, int]], schema: StructType
 ) -> DataFrame:
-    """The rows of Parquet or ORC files, each given by its URI, taken literally, and its length in bytes.
+    """Rows of Parquet or ORC files, each given by its literal URI and its length in bytes.
 
-    Raises:
-        UnsupportedSessionError: the session does not read the log.
+    Raises UnsupportedSessionError: the session does not read the log.
     """
     with TemporaryDirectory(prefix="paimon-index-") as directory:
         log = Path(directory) / _LOG
@@ -73,12 +69,14 @@ def known_files(
         reader = spark.read.format(_READERS[file_format]).schema(schema).options(**_OPTIONS)
         rows = reader.load(log.parents[1].as_uri())
         # Without the log, Spark finds an empty directory.
-        relation = rows._jdf.queryExecution().analyzed().relation()  # noqa: SLF001 - no other door
+        relation = rows._jdf.queryExecution().analyzed().relation()  # noqa: SLF001 - no public API
         if relation.location().allFiles().size() != len(files):
             raise UnsupportedSessionError(
                 f"Spark does not read the list of {len(files)} files that it was given in {log}: set "
                 f"{_IGNORED} to false for this session, or read with reader='rows'"
             )
+    # Spark would make several partitions of a few small files. Bringing their rows together for a group or
+    # count is then a stage of its own, which takes longer than reading the files one after the other.
     is_small = sum(length + _OPEN_BYTES for _, length in files) <= _STAGE_BYTES
     is_one_partition = is_small and all(uri.startswith(_NEAR) for uri, _ in files)
     return rows.coalesce(1) if is_one_partition else rows

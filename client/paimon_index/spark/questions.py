@@ -1,7 +1,7 @@
-"""What the service is asked for one read, and what is known of the table then: a scan.
+"""Requests to the service for one read, and their result: a scan.
 
-The plan comes first; its snapshot and schema are those of everything that follows, whatever is committed
-meanwhile. Schemas never change.
+The plan comes first. Everything that follows uses its snapshot and schema, whatever is committed meanwhile.
+Schemas never change.
 """
 
 from __future__ import annotations
@@ -38,28 +38,29 @@ OTHER_MEANINGS: Final = {
     "spark.sql.readSideCharPadding": "true",
     "spark.sql.caseSensitive": "false",
 }
-"""Settings under which a condition means what the service takes it to mean, with those values."""
+"""Settings under which Spark and the service read a condition alike, with the required values."""
 
 _ZONE_RULES: Final = "java.time.zone.ZoneRulesProvider"
 _REGISTRY: Final = "org.apache.spark.sql.catalyst.analysis.FunctionRegistry"
 _CALL: Final = re.compile(r"\bbetween\b|\w+(?=`?\s*(?:\(|/\*|--))", re.IGNORECASE)
 """A comment may stand between a function's name and its arguments."""
 
+# Spark's reader is done with less before Python has started.
 _MUCH_BYTES_OF_CORE: Final = 16 << 20
-"""Less is read by Spark's reader before Python has started."""
+# From this number on Hadoop is slow: it makes several calls for each object, one after the other.
 _MANY_OBJECTS_OF_CORE: Final = 4
-"""As above: Hadoop makes several calls for each object, one after the other."""
+# For smaller objects these calls take longer than reading all rows in Python.
 _SMALL_BYTES: Final = 1 << 20
-"""Of smaller objects, these calls take longer than all rows take in Python."""
+# Share of the rows of the kept files up to which Python is faster than Spark's reader.
 _FEW: Final = 0.1
-"""A share of the rows of the kept files: of more, Spark's reader is about as fast."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What is read of a table: schemas, and a row of ``files`` for each file that is kept.
+    """The schemas of a table, and a row of ``files`` for each file to read.
 
-    ``rows`` has by file name those to read, or to leave out where ``are_deleted``; others are read whole.
+    ``rows`` has by file name the rows to read, or to leave out if ``are_deleted``; other files are read
+    whole.
     """
 
     table: TableName
@@ -72,7 +73,7 @@ class Scan:
 
 
 def condition_of(spark: SparkSession, where: str | None) -> str | None:
-    """The condition that the service is asked; None, with a warning, where the session would mean another."""
+    """The condition for the service; None, with a warning, if the session reads it differently."""
     if where is None:
         return None
     if not isinstance(where, str):
@@ -88,13 +89,13 @@ def condition_of(spark: SparkSession, where: str | None) -> str | None:
 
 
 def other_meaning(spark: SparkSession, where: str) -> str | None:
-    """Why the session may mean something else by a condition than the service does, and what to do."""
+    """Reason why the session may read a condition differently from the service, with a remedy; or None."""
     for name, meant in OTHER_MEANINGS.items():
         value = spark.conf.get(name)
         if value is None or value.lower() != meant.lower():
             return (
-                f"{name} is {value}, under which paimon-index cannot tell what the condition means: all "
-                f"files are read. Set it to {meant} for this session"
+                f"{name} is {value}, under which paimon-index cannot interpret the condition: all files are "
+                f"read. Set it to {meant} for this session"
             )
     hidden = sorted(name for name in _calls(where) if _is_hidden(spark, name))
     if hidden:
@@ -106,15 +107,15 @@ def other_meaning(spark: SparkSession, where: str) -> str | None:
 
 
 def _calls(condition: str) -> set[str]:
-    """Names that the condition may call as functions; Spark calls one for BETWEEN, too."""
+    """Names that the condition may call as functions; BETWEEN calls one, too."""
     return {name.lower() for name in _CALL.findall(condition)}
 
 
 def _is_hidden(spark: SparkSession, name: str) -> bool:
-    registry = JavaClass(_REGISTRY, spark._jvm._gateway_client)  # noqa: SLF001 - as below
+    registry = JavaClass(_REGISTRY, spark._jvm._gateway_client)  # noqa: SLF001 - no public API
     if not registry.expressions().contains(name):
         return False  # the service knows no such function either
-    catalog = spark._jsparkSession.sessionState().catalog()  # noqa: SLF001 - no other door
+    catalog = spark._jsparkSession.sessionState().catalog()  # noqa: SLF001 - no public API
     source: str = catalog.lookupBuiltinOrTempFunction(name).get().getSource()
     return source != "built-in"
 
@@ -124,7 +125,7 @@ def zone_of_session(spark: SparkSession) -> str:
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     if zone == "UTC" or zone[:1] in "+-":
         return zone
-    provider = JavaClass(_ZONE_RULES, spark._jvm._gateway_client)  # noqa: SLF001 - no other door
+    provider = JavaClass(_ZONE_RULES, spark._jvm._gateway_client)  # noqa: SLF001 - no public API
     return f"{zone}@{provider.getVersions('UTC').lastKey()}"
 
 
@@ -140,10 +141,10 @@ def ask(  # noqa: PLR0913 - each is a part of one question
     reader: Literal["auto", "rows"],
     python_share: PythonShare | None = None,
 ) -> Scan:
-    """Asks for a plan and for what reading it takes.
+    """Requests a plan with the rows that its reader needs.
 
-    With the reader ``rows`` the service is asked for rows, else for deleted rows, unless ``python_share``
-    tells that tasks in Python read so few rows faster. ``files`` are names of those that are decided.
+    With the reader ``rows`` that is rows to read, else deleted rows, unless ``python_share`` shows that tasks
+    in Python read so few rows faster. ``files`` restricts the plan to these names.
     """
     table = TableName.parse(name)
 
@@ -156,7 +157,7 @@ def ask(  # noqa: PLR0913 - each is a part of one question
             **version,
             time_zone=time_zone,
             selection=selection,
-            # Deleted rows are no part of a selection.
+            # A selection leaves deleted rows out by itself.
             deletions="bitmap" if selection == "none" else "none",
             schemas=True,
             uris=True,
@@ -165,9 +166,11 @@ def ask(  # noqa: PLR0913 - each is a part of one question
 
     are_rows = reader == "rows"
     facts, planned_files = plan(version, "bitmap" if are_rows else "none")
-    is_asked = condition is not None or in_lists is not None
+    is_restricted = condition is not None or in_lists is not None
     share = (
-        python_share.of_files(planned_files) if python_share is not None and is_asked and not are_rows else 0
+        python_share.of_files(planned_files)
+        if python_share is not None and is_restricted and not are_rows
+        else 0
     )
     if share and not _merges_deleted(planned_files):
         of_rows, selected = plan(pinned(version, facts), "bitmap")
@@ -179,24 +182,24 @@ def ask(  # noqa: PLR0913 - each is a part of one question
 
 
 def pinned(version: VersionOptions, facts: PlanFacts) -> VersionOptions:
-    """The version that was planned; a tag stays, since its snapshot may have expired."""
+    """Selector of the planned version; a tag stays, since its snapshot may have expired."""
     return version if version.get("tag") is not None else {**version, "snapshot_id": facts.snapshot_id}
 
 
 @dataclass(frozen=True, slots=True)
 class PythonShare:
-    """Up to which share of the rows of kept files tasks in Python read them faster than Spark's reader."""
+    """Largest share of the rows of kept files that Python reads faster than Spark's reader."""
 
     cores: int
     access: StoreAccess
 
     @classmethod
     def of(cls, spark: SparkSession, access: StoreAccess) -> Self:
-        """What holds for a session."""
+        """The share for a session."""
         return cls(int(spark.sparkContext.defaultParallelism), access)
 
     def of_files(self, files: pa.Table) -> float:
-        """The share; 0 where Spark's reader is done before Python starts, or tasks may lack access."""
+        """The share for files; 0 if Spark's reader is done before Python starts, or tasks may lack access."""
         size = pc.sum(files.column("file_size")).as_py() or 0
         near = pc.sum(pc.starts_with(files.column("path"), "file:")).as_py() or 0
         are_objects = files.num_rows - near >= _MANY_OBJECTS_OF_CORE * self.cores
@@ -210,7 +213,7 @@ class PythonShare:
 def needed(
     schema: Schema, where: str | None, columns: Sequence[str] | None, listed: Collection[str] = ()
 ) -> set[str]:
-    """Columns to read: those wanted (None: all), with keys, or whose name stands in the condition."""
+    """Columns to read: ``columns`` (None: all), those with keys, and those named in the condition."""
     names = {field.name for field in schema.fields}
     if columns is None:
         return names
@@ -220,13 +223,13 @@ def needed(
 
 
 def resolved(schema: Schema, name: str) -> str:
-    """A column as the schema writes it; where there is none, a ValueError."""
+    """A column in the schema's spelling; ValueError if there is none."""
     names = [field.name for field in schema.fields]
     for candidate in (name, *names):
         if candidate in names and candidate.lower() == name.lower():
             return candidate
-    known = ", ".join(names)
-    raise ValueError(f"there is no column {name}; the table has {known}")
+    available = ", ".join(names)
+    raise ValueError(f"there is no column {name}; the table has {available}")
 
 
 def columns_of(schema: Schema, names: Sequence[str] | None) -> list[SchemaColumn]:
@@ -236,14 +239,14 @@ def columns_of(schema: Schema, names: Sequence[str] | None) -> list[SchemaColumn
 
 
 def _merges_deleted(files: pa.Table) -> bool:
-    """Whether files that have to be merged have deleted rows, which no selection of theirs tells of."""
+    """True if files to merge have deleted rows, which their selections do not leave out."""
     merging = files.filter(pc.invert(files.column("raw_convertible")))
     return bool(merging.column("deletion").null_count < merging.num_rows)
 
 
 def _rows(files: pa.Table, column: str, prefix: str) -> dict[str, Selection]:
-    there = files.filter(files.column(column).is_valid())
-    columns = (there.column(name).to_pylist() for name in ("file_name", column, f"{prefix}_format"))
+    with_rows = files.filter(files.column(column).is_valid())
+    columns = (with_rows.column(name).to_pylist() for name in ("file_name", column, f"{prefix}_format"))
     return {
         name: Selection("bitmap", content, 64 if form == "roaring64" else 32)
         for name, content, form in zip(*columns, strict=True)
@@ -255,6 +258,6 @@ def _deleted(files: pa.Table) -> dict[str, Selection]:
     with_vectors = files.num_rows - files.column("deletion").null_count
     if len(deletions) != with_vectors:
         raise IncompleteAnswerError(
-            f"deleted rows of {with_vectors} files were asked for, {len(deletions)} came"
+            f"deleted rows of {with_vectors} files were requested, {len(deletions)} arrived"
         )
     return deletions

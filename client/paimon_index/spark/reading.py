@@ -46,32 +46,33 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
     """Rows of a Paimon table, from the files that paimon-index keeps for a condition.
 
     The table is planned once, now: the DataFrame stays with this snapshot, whatever is committed later. The
-    condition means what it means in this session, time zone included, and is applied to what was read.
+    condition is read as in this session, time zone included, and applied to the rows.
 
     Args:
         spark: a classic session (not Spark Connect) of Spark 4.
         url: base URL of the service, or several.
-        table: ``warehouse.database.table``, the warehouse as the service calls it.
+        table: ``warehouse.database.table``, with the service's name of the warehouse.
         where: a condition, as after WHERE.
-        in_lists: keys by column, such as those of a join's small side; rows have to have one of each list.
-            Keys are values of Python, an Arrow array, or a DataFrame of one column, which is computed here.
-        columns: in the order wanted; all by default.
-        snapshot_id: of the version to read; the latest by default.
-        tag: of the version to read, instead of its snapshot.
-        branch: the main one by default.
-        token: the secret for the service; it stays in the driver.
-        reader: ``auto`` reads files with Spark's own readers, and by positions those with deleted rows, few
-            rows of many bytes, and many small objects of S3; ``rows`` all files by positions, in Python.
-        on_unavailable: ``scan`` reads ``table`` through the session's catalog of the warehouse's name where
-            the service does not answer.
-        deadline_seconds: for the first files of a plan, and then for each further piece.
+        in_lists: keys by column, such as those of a join's small side; a row must have one of each list. Keys
+            are Python values, an Arrow array, or a DataFrame of one column, which is computed here.
+        columns: columns in the order of the result; default: all.
+        snapshot_id: version to read; default: the latest.
+        tag: version to read, in place of a snapshot.
+        branch: default: the main one.
+        token: secret for the service; it stays in the driver.
+        reader: ``auto`` reads most files with Spark's own readers; by positions, in Python, it reads files
+            with deleted rows, few rows of many bytes, and many small objects of S3. ``rows`` reads all files
+            by positions.
+        on_unavailable: ``scan`` reads ``table`` through the session's catalog of the warehouse's name if the
+            service does not answer.
+        deadline_seconds: time for the first files of a plan, and then for each further piece.
 
     Raises:
         ServiceError: the service answers with a problem, for instance about the condition.
         UnavailableError: it does not answer.
         UnsupportedSessionError: the session is one of Spark Connect.
-        UnsupportedTableError: the rows might not be those that the engine reads; nothing is read.
-        TypeError, ValueError: an argument is none of its kind, or a column is unknown.
+        UnsupportedTableError: the rows might differ from the engine's; nothing is read.
+        TypeError, ValueError: an argument is invalid, or a column is unknown.
     """
     check_session(spark)
     check_word("reader", reader, READERS)
@@ -87,7 +88,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
                 client,
                 table,
                 condition_of(spark, where),
-                in_lists=keys.asked(client),
+                in_lists=keys.to_send(client),
                 time_zone=zone_of_session(spark),
                 version=version,
                 reader=reader,
@@ -103,7 +104,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
     read = needed(scan.schema, where, projection, keys.columns)
     rows = matching_rows(spark, scan, access, read, branch, where)
     if projection == [field.name for field in scan.schema.fields if field.name in read]:
-        projection = None  # Spark takes milliseconds for each operation on a DataFrame
+        projection = None  # each operation on a DataFrame takes Spark milliseconds
     return _narrowed(keys.joined(spark, rows), projection)
 
 
@@ -115,7 +116,7 @@ def matching_rows(
     branch: str | None,
     where: str | None,
 ) -> DataFrame:
-    """The rows of a scan that meet a condition; ``names`` has its columns, which ``branch`` may qualify."""
+    """Rows of a scan that meet a condition; ``names`` has its columns, which ``branch`` may qualify."""
     rows = Frames(spark, scan, names, access).rows()
     return _matching(_named(spark, rows, scan.table, branch, where or ""), where)
 
@@ -123,7 +124,7 @@ def matching_rows(
 def _named(
     spark: SparkSession, rows: DataFrame, table: TableName, branch: str | None, where: str
 ) -> DataFrame:
-    """Rows under the name by which a condition qualifies columns; a frame has one, as a table in a query."""
+    """Gives rows the name by which the condition qualifies columns, as a table has in a query."""
     of_branch = f"{table.table}$branch_{branch}"
     name = of_branch if of_branch.lower() in where.lower() else table.table
     full = rf"(?:([^\s`.(]+)`?\s*\.\s*)?`?{re.escape(table.database)}`?\s*\.\s*`?{re.escape(name)}`?\s*\."
@@ -137,10 +138,10 @@ def _named(
     identifier = JavaClass(f"{plans}.AliasIdentifier", gateway)
     plan = JavaClass(f"{plans}.plans.logical.SubqueryAlias", gateway)(
         identifier(name, qualifier),
-        rows._jdf.logicalPlan(),  # noqa: SLF001 - as above
+        rows._jdf.logicalPlan(),  # noqa: SLF001 - no public API
     )
     frames = JavaClass("org.apache.spark.sql.classic.Dataset", gateway)
-    return DataFrame(frames.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001 - as above
+    return DataFrame(frames.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001 - no public API
 
 
 def _by_connector(spark: SparkSession, table: TableName, version: VersionOptions) -> DataFrame:

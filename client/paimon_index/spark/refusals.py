@@ -1,4 +1,4 @@
-"""What is not read here, since the rows might not be the engine's: every exception says what reads it."""
+"""Tables and sessions whose rows might differ from the engine's; every exception names another reader."""
 
 from __future__ import annotations
 
@@ -60,36 +60,34 @@ _OF_SESSION: Final = frozenset(
         "type",
     }
 )
-"""Options by which a session sees other rows than the service, which knows those of the table alone."""
+"""Options by which a session sees other rows than the service, which knows only the table's options."""
 
 READERS: Final = ("auto", "rows")
 
 
 def check_word(name: str, word: str, words: Sequence[str]) -> None:
-    """Raises ValueError where an argument is none of its words."""
+    """Raises ValueError unless an argument is one of its words."""
     if word not in words:
         raise ValueError(f"{name} is {' or '.join(map(repr, words))}, found {word!r}")
 
 
 def is_classic(spark: SparkSession) -> bool:
-    """Whether a session has its virtual machine in this process' reach; those of Spark Connect have not."""
+    """True for a session with a JVM that this process can call, unlike those of Spark Connect."""
     # Spark Connect raises AttributeError here.
     return getattr(spark, "_jsparkSession", None) is not None
 
 
 def check_python(executable: str) -> None:
-    """States that this package can be imported by the Python that Spark makes sources in.
-
-    Scripts that an environment's Python runs without being activated leave Spark with ``python3``.
-    """
-    found = shutil.which(executable)
-    # One that is not here may be in an archive that Spark unpacks elsewhere.
-    if found is None or found == sys.executable:
+    """Raises UnsupportedSessionError unless Spark's Python for data sources can import this package."""
+    # Spark falls back to python3 if a script runs with the Python of an environment that is not activated.
+    path = shutil.which(executable)
+    # A Python that is missing here may be in an archive that Spark unpacks elsewhere.
+    if path is None or path == sys.executable:
         return
-    imports = [found, "-c", "import paimon_index"]
+    imports = [path, "-c", "import paimon_index"]
     if subprocess.run(imports, capture_output=True, check=False).returncode:  # noqa: S603 - Spark's own Python
         raise UnsupportedSessionError(
-            f"Spark makes data sources in {found}, which has no paimon_index: set "
+            f"Spark makes data sources in {path}, which has no paimon_index: set "
             f"PYSPARK_PYTHON={sys.executable} before the session begins"
         )
 
@@ -106,13 +104,13 @@ def check_session(spark: SparkSession) -> None:
 
 
 def check_session_options(spark: SparkSession, table: TableName) -> None:
-    """Raises :class:`UnsupportedTableError` where a session sets options of a table."""
-    # As one text, since each name would be a call of Java.
+    """Raises :class:`UnsupportedTableError` if the session sets options of the table."""
+    # As one text: reading name by name would be a call of Java each.
     names = spark._jsparkSession.conf().getAll().keys().mkString("\n").splitlines()  # noqa: SLF001
     for name in sorted(names):
         if not name.startswith(_SESSION_PREFIX):
             continue
-        # Either of all tables, or of those of a catalog, database and name, each of which may be a star.
+        # An option of all tables, or of a catalog, database and name, each of which may be a star.
         written = name.removeprefix(_SESSION_PREFIX)
         for option in _OF_SESSION:
             place = written.removesuffix(option).split(".")
@@ -126,7 +124,7 @@ def check_session_options(spark: SparkSession, table: TableName) -> None:
 
 
 def refuse(table: TableName, reason: str) -> NoReturn:
-    """Raises an :class:`UnsupportedTableError` that names the way that is left."""
+    """Raises an :class:`UnsupportedTableError` that names the engine's connector."""
     raise UnsupportedTableError(
         f"{table.database}.{table.table} is not read here: {reason}. Read it with the engine's connector "
         f"(org.apache.paimon:paimon-spark): as spark.table(...) of a Paimon catalog"
@@ -134,7 +132,7 @@ def refuse(table: TableName, reason: str) -> NoReturn:
 
 
 def check_scan(scan: Scan) -> None:
-    """Raises :class:`UnsupportedTableError` where the readers might not give the engine's rows."""
+    """Raises :class:`UnsupportedTableError` if the readers might not give the engine's rows."""
     options, table = scan.schema.options, scan.table
     for option, effect in _NEVER.items():
         if options.get(option, "false") != "false":
@@ -153,7 +151,7 @@ def check_scan(scan: Scan) -> None:
 
 
 def type_of(table: TableName, column: SchemaColumn) -> DataType:
-    """Spark's type of a column; :class:`UnsupportedTableError` where there is none."""
+    """Spark's type of a column; :class:`UnsupportedTableError` if there is none."""
     try:
         return spark_type(column.type)
     except UnsupportedTableError as error:
@@ -161,7 +159,7 @@ def type_of(table: TableName, column: SchemaColumn) -> DataType:
 
 
 def check_change(table: TableName, old: SchemaColumn, column: SchemaColumn) -> None:
-    """Raises :class:`UnsupportedTableError` where a cast might not make the engine's values of a file's."""
+    """Raises :class:`UnsupportedTableError` if a cast might not give the engine's values."""
     if not is_readable_as(old.type, column.type):
         refuse(table, f"column {column.name} was {old.type} in some files and is {column.type}")
 

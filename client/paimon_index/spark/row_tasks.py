@@ -1,7 +1,7 @@
-"""A DataFrame over rows of files, read by tasks in Python: where rows are deleted or selected.
+"""A DataFrame over rows of files, read by tasks in Python: for files with deleted or selected rows.
 
-Files are dealt out to tasks so that all have about as many bytes to read, as many tasks as Spark would make
-of them. What the tasks read is broadcast, so that no task is sent what others read.
+Tasks have about equally many bytes to read, and there are as many as Spark would make. Their lists are
+broadcast, so that no task receives the lists of others in its own message.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from paimon_index.spark.worker import FileRows, StoreSettings
 
 WORKER_MODULES: Final = (worker, worker_avro)
-"""What is pickled by value, so that workers need nothing of this package."""
+"""Modules that are pickled by value, so that workers need nothing of this package."""
 
+# Cost of opening a file, in bytes that a task could read instead.
 _OPEN_BYTES: Final = 1 << 20
-"""What opening a file costs a task, in bytes that it could read instead."""
+# Cost of opening a file on a local disk.
 _OPEN_BYTES_OF_DISK: Final = 1 << 16
-"""The same of a file that lies on a disk."""
 
+# Upper bound of a row's cost: the engine writes row groups of this size, which are read as a whole.
 _ROW_GROUP_BYTES: Final = 128 << 20
-"""What a row costs at most: the engine writes row groups of this size, which are read as a whole."""
 
+# Least bytes of a task, if there are as many: starting a task costs more than reading less.
 _LEAST_BYTES: Final = 8 << 20
-"""What a task reads at least, if there is as much: starting it costs more than to read that little."""
 
 _Dealt = TypeVar("_Dealt")
 
@@ -61,9 +61,9 @@ def row_tasks(
     schema: spark_types.StructType,
     stores: Mapping[str, StoreSettings],
 ) -> DataFrame:
-    """Rows of files, each of which comes with the bytes that reading it takes.
+    """Rows of files, each given with the bytes that reading it takes.
 
-    ``schema`` has columns by the names that the files have, ``stores`` what files are read with, by bucket.
+    ``schema`` has the columns by their names in the files; ``stores`` has filesystem settings by bucket.
     """
     for module in WORKER_MODULES:
         cloudpickle.register_pickle_by_value(module)
@@ -74,7 +74,7 @@ def row_tasks(
 
 
 def rows_of(scan: Scan, files: pa.Table) -> Iterator[tuple[FileRows, int]]:
-    """What tasks read of files of a scan, each with the bytes that reading it takes."""
+    """Yields the files of a scan for tasks, each with the bytes that reading it takes."""
     names = ("file_name", "path", "format", "file_size")
     for name, uri, file_format, size in zip(*(files.column(each).to_pylist() for each in names), strict=True):
         opening = _OPEN_BYTES_OF_DISK if uri.startswith("file:") else _OPEN_BYTES
@@ -88,7 +88,7 @@ def rows_of(scan: Scan, files: pa.Table) -> Iterator[tuple[FileRows, int]]:
 
 
 def dealt(files: Sequence[tuple[_Dealt, int]], bytes_each: int) -> list[list[_Dealt]]:
-    """Files in lists of about this many bytes each: the largest first, each to the list that has least."""
+    """Deals files into lists of about equal bytes: the largest first, each to the smallest list."""
     count = max(1, min(len(files), -(-sum(size for _, size in files) // bytes_each)))
     tasks: list[list[_Dealt]] = [[] for _ in range(count)]
     least = [(0, number) for number in range(count)]
@@ -100,7 +100,7 @@ def dealt(files: Sequence[tuple[_Dealt, int]], bytes_each: int) -> list[list[_De
 
 
 def arrow_type(data_type: spark_types.DataType) -> pa.DataType:
-    """The Arrow type in which Spark takes values of a type from Python."""
+    """Arrow type in which Spark accepts values from Python."""
     match data_type:
         case spark_types.DecimalType():
             return pa.decimal128(data_type.precision, data_type.scale)
@@ -114,13 +114,13 @@ def arrow_type(data_type: spark_types.DataType) -> pa.DataType:
 
 
 def bytes_of_task(files: Sequence[tuple[_Dealt, int]], largest: int, tasks_at_once: int) -> int:
-    """How much a task reads: as Spark divides files, but so that all cores have work."""
-    # Rounded up: a byte that is left over would be a task of its own.
+    """Bytes of a task: as Spark divides files, but so that all cores have work."""
+    # Rounded up: a remaining byte would be a task of its own.
     share = -(-sum(size for _, size in files) // max(1, tasks_at_once))
     return max(1, min(largest, max(share, _LEAST_BYTES)))
 
 
 def task_sizes(spark: SparkSession) -> tuple[int, int]:
-    """``spark.sql.files.maxPartitionBytes``, and how many tasks the session runs side by side."""
+    """``spark.sql.files.maxPartitionBytes``, and the number of tasks that run side by side."""
     largest = spark._jsparkSession.sessionState().conf().filesMaxPartitionBytes()  # noqa: SLF001 - parsed
     return int(largest), int(spark.sparkContext.defaultParallelism)

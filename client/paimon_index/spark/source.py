@@ -1,8 +1,7 @@
-"""The data source ``paimon_index``: what a plan keeps of a table, by Spark's Python data source API.
+"""The data source ``paimon_index``: the kept rows of a plan, by Spark's Python data source API.
 
-Spark makes the source in a Python process beside the driver, which has no session: it asks the service, once
-for each ``load``, and what was answered is pickled into everything that Spark does with the source later.
-There is no ``pushFilters``: Spark keeps filters that were pushed once for later scans of the same DataFrame.
+Spark makes the source in a Python process beside the driver, without a session. The source asks the service
+once for each ``load``, and the answer is pickled into everything that Spark does with the source later.
 """
 
 from __future__ import annotations
@@ -54,11 +53,10 @@ _TIMES: Final = ("DATE", "TIME")
 
 
 def register(spark: SparkSession) -> None:
-    """Makes the source known to a session of Spark 4 by the name ``paimon_index``.
+    """Registers the source in a session of Spark 4 under the name ``paimon_index``.
 
-    With Spark Connect, this package has to be installed where the server plans.
-
-    Raises UnsupportedSessionError: the Python that Spark makes sources in lacks this package.
+    With Spark Connect, this package must be installed where the server plans. Raises UnsupportedSessionError:
+    the Python that Spark makes sources in lacks this package.
     """
     if not is_classic(spark):
         spark.dataSource.register(PaimonIndexSource)
@@ -67,7 +65,7 @@ def register(spark: SparkSession) -> None:
     sizes = {"task_sizes": task_sizes(spark)}
     sessions = JavaClass("org.apache.spark.sql.classic.SparkSession", spark._jvm._gateway_client)  # noqa: SLF001
     active = sessions.getActiveSession()
-    # Spark looks for a source of the same name in the active session, whichever is to have it.
+    # Spark checks for an existing source of this name in the active session instead of the given one.
     sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
     try:
         spark.dataSource.register(type(PaimonIndexSource.__name__, (PaimonIndexSource,), sizes))
@@ -79,11 +77,12 @@ def register(spark: SparkSession) -> None:
 
 
 class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are not read
-    """A table, or what a condition leaves of it; see :class:`SourceOptions`.
+    """A table, or the rows of a condition; see :class:`SourceOptions`.
 
-    ``task_sizes`` is about how many bytes one task reads at most, and how many tasks run side by side.
+    ``task_sizes``: approximate limit of bytes of one task, and the number of tasks that run side by side.
     """
 
+    # No pushFilters: Spark keeps filters that were pushed once for later scans of the same DataFrame.
     task_sizes: ClassVar[tuple[int, int]] = (128 << 20, 16)  # clients of Spark Connect know none
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -93,11 +92,11 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
 
     @classmethod
     def name(cls) -> str:
-        """What stands behind USING."""
+        """The format's name in SQL and in ``load``."""
         return PlannedSource.name()
 
     def schema(self) -> StructType:
-        """Columns of the table; the service is asked for the plan here."""
+        """Columns of the table; plans the read."""
         with _one_sentence():
             scan = _scan(self._options)
             columns = columns_of(scan.schema, self._options.columns)
@@ -116,12 +115,12 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
             return fields
 
     def reader(self, schema: StructType) -> NoReturn:  # noqa: ARG002 - Spark's
-        """Spark comes here only where it was given a schema, so that it did not ask for one."""
+        """Raises ValueError: Spark calls this without :meth:`schema` only if a schema was given."""
         with _one_sentence():
             raise ValueError("paimon_index takes no schema: the table has one, and option columns chooses")
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Once planned, only what reading takes: not the token, and nothing that needs this package."""
+        """Once planned, pickles only the parts for reading: no token, and nothing that needs this package."""
         if self._planned is None:
             return super().__reduce_ex__(protocol)
         for module in (*WORKER_MODULES, source_tasks):
@@ -131,9 +130,9 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What is read, and from where; None is the default of whatever has one.
+    """Options of a read; None stands for a default.
 
-    Rows that meet ``where`` are given, and no others; rows that cannot meet ``prune`` may be left out.
+    Only rows that meet ``where`` are returned; rows that cannot meet ``prune`` may be left out.
     """
 
     path: str
@@ -150,11 +149,11 @@ class SourceOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Self:
-        """Reads options; a ValueError where one is missing, unknown, or of another form."""
+        """Reads options; raises ValueError if one is missing, unknown, or malformed."""
         options = {name.lower(): value for name, value in given.items()}
-        known = [field.name for field in fields(cls)]
-        for name in sorted(options.keys() - set(known)):
-            raise ValueError(f"paimon_index has no option {name}; it has {', '.join(sorted(known[1:]))}")
+        names = [field.name for field in fields(cls)]
+        for name in sorted(options.keys() - set(names)):
+            raise ValueError(f"paimon_index has no option {name}; it has {', '.join(sorted(names[1:]))}")
         if not options.get("path"):
             raise ValueError('paimon_index reads the table that load("warehouse.database.table") names')
         if not options.get("url"):
@@ -184,17 +183,17 @@ class SourceOptions:
 
     @property
     def version(self) -> VersionOptions:
-        """Which version is read."""
+        """The version to read."""
         return {"snapshot_id": self.snapshot_id, "tag": self.tag, "branch": self.branch}
 
     @property
     def condition(self) -> str | None:
-        """What the service is asked."""
+        """The condition for the service."""
         return self.where if self.prune is None else self.prune
 
 
 def _names(written: str) -> tuple[str, ...]:
-    """Names between commas; those with commas stand in back quotes, as in Spark."""
+    """Splits names at commas; names with commas stand in back quotes, as in Spark."""
     names, at = [], 0
     while at < len(written):
         match = _NAME.match(written, at)
@@ -208,7 +207,7 @@ def _names(written: str) -> tuple[str, ...]:
 
 @contextmanager
 def _one_sentence() -> Iterator[None]:
-    """Spares users the stack of this process, which Spark made for us and which ends with the exception."""
+    """Hides the stack of this process, which Spark would append to the exception's message."""
     try:
         yield
     except (PaimonIndexError, ValueError):
@@ -277,7 +276,7 @@ def _files(scan: Scan) -> Iterator[tuple[FileTask, int]]:
 
 
 def _shape(scan: Scan, schema_id: int, columns: list[SchemaColumn]) -> FileShape:
-    """How files of a schema give the columns, which are found by their field id."""
+    """Names and types of the columns in files of a schema, found by field id."""
     in_file = {column.id: column for column in scan.file_schemas[schema_id].fields}
     names: list[str | None] = []
     read: dict[str, SchemaColumn] = {}
@@ -288,7 +287,7 @@ def _shape(scan: Scan, schema_id: int, columns: list[SchemaColumn]) -> FileShape
             check_change(scan.table, old, column)
             read[old.name] = old
     if not read:  # the rows still count
-        some = next(iter(in_file.values()))
-        read[some.name] = some
+        any_column = next(iter(in_file.values()))
+        read[any_column.name] = any_column
     fields = [(old.name, arrow_type(type_of(scan.table, old))) for old in read.values()]
     return pa.schema(fields), tuple(names)

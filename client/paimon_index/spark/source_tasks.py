@@ -1,8 +1,8 @@
-"""What the data source runs in Spark's Python workers: files of one task, in the columns of the table.
+"""The data source in Spark's Python workers: files of one task, in the columns of the table.
 
-Pickled by value together with :mod:`paimon_index.spark.worker`, so that workers need pyspark and pyarrow, and
-nothing of this package. Neither does the process in which Spark plans a query, where importing it would take
-a part of each query's time.
+Pickled by value together with :mod:`paimon_index.spark.worker`, so that workers need pyspark and pyarrow, but
+not this package. Nor does the process in which Spark plans a query, where importing the package would take a
+part of each query's time.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ if TYPE_CHECKING:
     from paimon_index.spark.worker import FileRows
 
 FileShape: TypeAlias = "tuple[pa.Schema, tuple[str | None, ...]]"
-"""Columns that are read of a file, in the file's types; and for each column of the table its name there, or
-None where the file has none."""
+"""Schema of the columns to read from a file; and by column of the table its name there, or None."""
 
 FileTask: TypeAlias = "tuple[int, FileRows]"
 """Number of a shape, and the rows of a file."""
 
 
 class PlannedSource(DataSource):  # type: ignore[misc] # pyspark's types are not read
-    """A source whose plan is made; this is what Spark keeps of ``PaimonIndexSource``.
+    """A planned source, into which ``PaimonIndexSource`` is pickled.
 
-    ``shapes`` are of files, by their number; ``char_lengths`` of columns of CHAR, None for others.
+    ``shapes``: by number. ``char_lengths``: of CHAR columns, None for others.
     """
 
     def __init__(
@@ -49,18 +48,19 @@ class PlannedSource(DataSource):  # type: ignore[misc] # pyspark's types are not
 
     @classmethod
     def name(cls) -> str:
-        """What stands behind USING."""
+        """The format's name in SQL and in ``load``."""
         return "paimon_index"
 
     def reader(self, schema: StructType) -> FilesReader:  # noqa: ARG002 - it is that of the plan
-        """What reads the files; Spark sends the source along with every task, which needs only its own."""
+        """Returns the reader of the files."""
+        # Spark sends the source along with every task, which needs only its own files.
         tasks, self._tasks = self._tasks, ()
         forget_zip_finders()
         return FilesReader(tasks, *self._arguments)
 
 
 class FilesReader(DataSourceReader):  # type: ignore[misc] # pyspark's types are not read
-    """Reads the files of a plan; the arguments are those of :class:`PlannedSource`."""
+    """Reads the files of a plan; see :class:`PlannedSource` for the arguments."""
 
     def __init__(
         self,
@@ -75,11 +75,11 @@ class FilesReader(DataSourceReader):  # type: ignore[misc] # pyspark's types are
         self._char_lengths = char_lengths
 
     def partitions(self) -> list[InputPartition]:
-        """The tasks."""
+        """One partition for each task."""
         return [InputPartition(files) for files in self._tasks]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The rows of one task; Spark asks for None where there are no tasks."""
+        """Yields the rows of one task; Spark passes None if there are no tasks."""
         yield from gathered(self._batches(partition.value if partition is not None else ()))
         forget_zip_finders()
 
@@ -97,12 +97,12 @@ class FilesReader(DataSourceReader):  # type: ignore[misc] # pyspark's types are
                 yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the tasks: each is sent its own only."""
+        """Leaves out the tasks, since each task receives its own."""
         return {**self.__dict__, "_tasks": ()}
 
 
 def _converted(column: pa.Array, target: pa.DataType, char_length: int | None) -> pa.Array:
-    """Values in the table's type; only changes come here that lose nothing, or round as Java does."""
+    """Casts values to the table's type; all casts here are lossless, or round as Java does."""
     if column.type != target:
         column = pc.cast(column, target, safe=False)
     if char_length is not None:

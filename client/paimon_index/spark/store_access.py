@@ -1,9 +1,8 @@
-"""How tasks in Python reach the objects that a session's Hadoop reaches.
+"""Access of tasks in Python to the objects that a session's Hadoop can read.
 
-Hadoop has settings of its own for S3, ``fs.s3a.*``, for all buckets or for one. What they say of credentials
-and endpoints is put into pyarrow's words and goes to tasks beside the names of their files, as Spark sends
-Hadoop's settings to tasks of its own. Where they leave credentials to the environment, tasks ask theirs: it
-is that of the same executors.
+Hadoop has settings for S3, ``fs.s3a.*``, for all buckets or for one. Their credentials and endpoints are
+translated to arguments of pyarrow and sent to tasks beside the names of files, as Spark sends Hadoop's
+settings to its own tasks. If they leave credentials to the environment, tasks use that of their executors.
 
 Source: the documentation of Hadoop-AWS ("Authenticating with S3", "Per-bucket settings").
 """
@@ -36,7 +35,7 @@ _OF_ENVIRONMENT: Final = {
     "IAMInstanceCredentialsProvider",
     "InstanceProfileCredentialsProvider",
 }
-"""Those that take them from where pyarrow looks for them as well."""
+"""Hadoop's classes that take credentials from the environment, as pyarrow does."""
 _OF_NOBODY: Final = {"AnonymousAWSCredentialsProvider", "AnonymousCredentialsProvider"}
 _SETTINGS: Final = (
     r"^fs\.s3a\.(bucket\..+\.)?(access\.key|secret\.key|session\.token|endpoint|endpoint\.region"
@@ -44,14 +43,14 @@ _SETTINGS: Final = (
     r"|server-side-encryption-algorithm|requester\.pays\.enabled|security\.credential\.provider\.path"
     r"|delegation\.token\.binding|proxy\.host)$|^fs\.s3\.impl$|^hadoop\.security\.credential\.provider\.path$"
 )
-"""Java's pattern of the names of settings that say how objects are read."""
+"""Java's pattern of the names of settings for reading objects."""
 _UNKNOWN_TO_PYARROW: Final = (
     "security.credential.provider.path",
     "delegation.token.binding",
     "proxy.host",
 )
 _CUSTOMERS_KEYS: Final = ("SSE-C", "CSE-KMS", "CSE-CUSTOM")
-"""Ways of encryption whose objects cannot be read without keys."""
+"""Encryptions whose objects cannot be read without keys."""
 _CLASS: Final = "fs.s3.impl"
 _HADOOPS_CLASS: Final = "S3AFileSystem"
 _AWS_HOST: Final = ".amazonaws.com"
@@ -59,39 +58,39 @@ _AWS_ENDPOINT: Final = re.compile(r"s3(?:[.-](?P<region>[a-z0-9-]+))?\.amazonaws
 
 
 class StoreAccess:
-    """What tasks in Python need to read the files of a session."""
+    """Access to the files of a session from tasks in Python."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
     def settings(self, uris: Iterable[str]) -> dict[str, StoreSettings]:
-        """By bucket what Hadoop's settings say; buckets that are not there are left to the environment."""
+        """Arguments of pyarrow by bucket; buckets without any are left to the environment."""
         buckets = {bucket for uri in uris if (bucket := bucket_of(uri)) is not None}
         translated = {bucket: pyarrow_settings(bucket, self._hadoop) for bucket in buckets}
         return {bucket: each for bucket, each in translated.items() if each is not None}
 
     def reaches(self, uris: Iterable[str]) -> bool:
-        """Whether tasks can surely read all these files: of a disk, or of S3 with what Hadoop takes."""
+        """True if tasks can surely read all files: of a disk, or of S3 with Hadoop's credentials."""
         far = [uri for uri in uris if not uri.startswith("file:")]
         return {bucket_of(uri) for uri in far} <= self.settings(far).keys()
 
     @cached_property
     def _hadoop(self) -> dict[str, str]:
-        """Hadoop's settings as files of this session are read with them; all from one call of Java."""
-        settings = self._spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 - no other door
+        """Hadoop's settings for reading files in this session, from one call of Java."""
+        settings = self._spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 - no public API
         return dict(settings.getValByRegex(_SETTINGS))
 
 
 def bucket_of(uri: str) -> str | None:
-    """The bucket of S3 that a URI lies in; None for others."""
+    """The S3 bucket of a URI; None for other stores."""
     scheme, _, rest = uri.partition("://")
     return rest.partition("/")[0] if scheme in S3_SCHEMES else None
 
 
 def pyarrow_settings(bucket: str, hadoop: Mapping[str, str]) -> StoreSettings | None:
-    """What pyarrow is told to read a bucket with the credentials that Hadoop takes, by Hadoop's settings.
+    """Arguments with which pyarrow reads a bucket with Hadoop's credentials.
 
-    None where Hadoop knows ways that pyarrow does not.
+    None if Hadoop's settings use something that pyarrow lacks.
     """
 
     def setting(name: str) -> str:
@@ -120,7 +119,7 @@ def pyarrow_settings(bucket: str, hadoop: Mapping[str, str]) -> StoreSettings | 
 
 
 def _credentials(providers: set[str], key: str, secret: str, token: str) -> StoreSettings | None:
-    """The credentials themselves, nothing where the environment has them, None where others have."""
+    """The credentials, or nothing if the environment has them; None if another source has them."""
     if not providers <= _OF_SETTINGS | _OF_ENVIRONMENT | _OF_NOBODY:
         return None
     if key and secret and (not providers or providers & _OF_SETTINGS):
@@ -134,7 +133,7 @@ def _credentials(providers: set[str], key: str, secret: str, token: str) -> Stor
 
 
 def _place(endpoint: str, region: str, *, is_secure: bool) -> StoreSettings:
-    """Where the store is; an endpoint of AWS itself says no more than a region."""
+    """Endpoint and region of the store; an endpoint of AWS itself is reduced to its region."""
     protocol, _, host = endpoint.rstrip("/").rpartition("://")
     of_aws = _AWS_ENDPOINT.fullmatch(host)
     if of_aws is not None:

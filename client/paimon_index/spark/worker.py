@@ -1,8 +1,8 @@
-"""What runs in Spark's Python workers: rows of data files by their positions, with pyarrow alone.
+"""Code for Spark's Python workers: rows of data files by their positions, with pyarrow alone.
 
 These functions are pickled by value, so workers need neither this package nor a roaring library. The module
-therefore stands for itself: of the package it imports only what is pickled along with it, and files are plain
-tuples, since Spark pickles what it broadcasts by reference.
+therefore imports from the package only modules that are pickled along with it. Files are plain tuples, since
+Spark pickles broadcast values by reference.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 _ROWS_OF_BATCH = 1 << 15
 
+# Largest remote file to read with one request instead of one for the footer and others for columns.
 _WHOLE_BYTES = 1 << 19
-"""A far file of no more is read with one request: one for its footer and others for columns take longer."""
 
 FileRows: TypeAlias = "tuple[str, str, bytes | None, bool]"
-"""URI (taken literally), ``parquet``, ``orc`` or ``avro``, ascending positions as native signed 64-bit
-numbers (None for every row), and whether these are the rows to leave out instead of those to read."""
+"""Literal URI; ``parquet``, ``orc`` or ``avro``; ascending positions as native signed 64-bit numbers, None
+for every row; and true if these are the rows to leave out instead of those to read."""
 
 
 StoreSettings: TypeAlias = "dict[str, str | bool]"
@@ -43,10 +43,10 @@ def reader_of(
     tasks: Any,
     schema: pa.Schema,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A function for ``mapInArrow``, which is given numbers of tasks and gives the rows of their files.
+    """Returns a function for ``mapInArrow`` from numbers of tasks to the rows of their files.
 
-    ``tasks`` is broadcast: lists of :data:`FileRows`, and by bucket what its files are read with. A file that
-    lacks a column of ``schema`` gives nulls.
+    ``tasks`` is broadcast: lists of :data:`FileRows`, and filesystem settings by bucket. Columns of
+    ``schema`` that a file lacks are null.
     """
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -62,28 +62,26 @@ def reader_of(
 
 
 def forget_zip_finders() -> None:
-    """Spares the next task of this process a fifth of a second of processor time.
-
-    Spark 4.0 has Python's import system forget what it knows of directories before each task. Each package of
-    pyspark that was imported from its zip file has a finder, and each of these then reads the directory of
-    the whole zip file again. They are a cache: what is imported later makes its finder anew.
-    """
+    """Saves the next task of this process a fifth of a second of processor time."""
+    # Spark 4.0 invalidates Python's import caches before each task. Every package that was imported from
+    # pyspark's zip file then reads the directory of the whole zip again. Removed finders are created on
+    # demand.
     for path, finder in [*sys.path_importer_cache.items()]:
         if isinstance(finder, zipimporter):
             del sys.path_importer_cache[path]
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in fewer batches: where files give a few rows each, Spark takes long for each batch."""
-    few: list[pa.RecordBatch] = []
+    """Joins small batches into larger ones, since Spark's cost for each batch is high."""
+    small: list[pa.RecordBatch] = []
     row_count = 0
     for batch in batches:
         if row_count + batch.num_rows > _ROWS_OF_BATCH:
-            yield from _as_one(few)
-            few, row_count = [], 0
-        few.append(batch)
+            yield from _as_one(small)
+            small, row_count = [], 0
+        small.append(batch)
         row_count += batch.num_rows
-    yield from _as_one(few)
+    yield from _as_one(small)
 
 
 def _as_one(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -94,11 +92,10 @@ def _as_one(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def read_file(file: FileRows, schema: pa.Schema, filesystems: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-    """The rows of one file; filesystems that were opened are kept by what URIs begin with.
+    """Yields the rows of one file; caches opened filesystems by the front of their URIs.
 
-    Raises:
-        FileNotFoundError: the file is gone.
-        ValueError: pyarrow has no filesystem for the URI, or a position lies behind the file's end.
+    Raises FileNotFoundError: the file is gone. Raises ValueError: pyarrow has no filesystem for the URI, or a
+    position lies behind the file's end.
     """
     uri, file_format, packed, is_deleted = file
     positions = None if packed is None else memoryview(packed).cast("q")
@@ -130,7 +127,7 @@ def _stored(filesystem: Any, path: str, uri: str) -> Any:
     try:
         return filesystem.open_input_file(path)
     except FileNotFoundError:
-        # Spark shows the stack of this process otherwise, which ends with the exception.
+        # Keeps Spark from appending the stack of this process to the message.
         os.environ["SPARK_HIDE_TRACEBACK"] = "1"
         raise FileNotFoundError(
             f"{uri} is not there any more: its snapshot has expired, so read the table again, or read a tag, "
@@ -156,30 +153,29 @@ def _row_groups(
     *,
     is_far: bool,
 ) -> Iterator[tuple[int, Callable[[], pa.Table]]]:
-    """Columns that the file lacks are left out; of a far file all columns are read with few requests.
-
-    Spark runs as many tasks as there are cores, so threads would only take each other's.
-    """
+    """Yields row counts and loaders of row groups, without columns that the file lacks."""
+    # pre_buffer reads all columns of a remote file with few requests. Spark runs as many tasks as there are
+    # cores, so threads would only compete with other tasks.
     file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=is_far)
     in_file = {*file.schema_arrow.names}
-    there = [name for name in schema.names if name in in_file]
+    present = [name for name in schema.names if name in in_file]
     for number in range(file.num_row_groups):
         row_count = file.metadata.row_group(number).num_rows
 
         def load(number: int = number, row_count: int = row_count) -> pa.Table:
-            if not there:
+            if not present:
                 return pa.table({"": pa.nulls(row_count)})
-            return file.read_row_group(number, columns=there, use_threads=False).select(there)
+            return file.read_row_group(number, columns=present, use_threads=False).select(present)
 
         yield row_count, load
 
 
 def _stripes(source: Any, schema: pa.Schema) -> Iterator[tuple[int, Callable[[], pa.Table]]]:
-    """ORC's stripes do not tell their rows before they are read."""
+    """Yields row counts and loaders of stripes, which must be read for their row count."""
     file = orc.ORCFile(source)
-    there = [name for name in schema.names if name in file.schema.names]
+    present = [name for name in schema.names if name in file.schema.names]
     for number in range(file.nstripes):
-        table = pa.Table.from_batches([file.read_stripe(number, columns=there or None)])
+        table = pa.Table.from_batches([file.read_stripe(number, columns=present or None)])
 
         def load(table: pa.Table = table) -> pa.Table:
             return table
@@ -188,6 +184,7 @@ def _stripes(source: Any, schema: pa.Schema) -> Iterator[tuple[int, Callable[[],
 
 
 def _without(rows: pa.Table, positions: Sequence[int]) -> pa.Table:
+    # Without NumPy, which workers need not have.
     keep = bytearray(b"\x01") * rows.num_rows
     for position in positions:
         keep[position] = 0
@@ -201,7 +198,7 @@ def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
         if field.name in rows.column_names:
             column = rows.column(field.name)
             if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-                # Spark's timestamps are cut downwards, and a cast refuses to cut.
+                # Spark rounds timestamps down, and a cast of Arrow refuses to lose digits.
                 column = pc.floor_temporal(column, unit="microsecond")
             columns.append(column if column.type == field.type else pc.cast(column, field.type))
         else:
@@ -210,7 +207,7 @@ def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _opened(uri: str, filesystems: dict[str, Any]) -> tuple[Any, str]:
-    """Filesystem and path of a URI; the path is not percent-decoded, as the engine does not."""
+    """Filesystem and path of a URI; the path is not percent-decoded, as in the engine."""
     scheme, _, rest = uri.partition(":")
     scheme = "s3" if scheme in S3_SCHEMES else scheme
     authority, _, path = rest.removeprefix("//").partition("/")
@@ -226,17 +223,17 @@ def _opened(uri: str, filesystems: dict[str, Any]) -> tuple[Any, str]:
 def _filesystem(scheme: str, authority: str) -> tuple[Any, str]:
     if scheme == "s3":
         return _bucket(authority, {}), authority
-    found: tuple[Any, str] = fs.FileSystem.from_uri(f"{scheme}://{authority}/")
-    return found
+    opened: tuple[Any, str] = fs.FileSystem.from_uri(f"{scheme}://{authority}/")
+    return opened
 
 
 def opened_stores(settings: Mapping[str, StoreSettings]) -> dict[str, Any]:
-    """Filesystems of buckets, as :func:`read_file` takes them."""
+    """Opens the filesystems of buckets for :func:`read_file`."""
     return {f"s3://{bucket}/": (_bucket(bucket, each), bucket) for bucket, each in settings.items()}
 
 
 def _bucket(bucket: str, settings: StoreSettings) -> fs.S3FileSystem:
-    """A store; what settings leave open is in AWS's environment variables, which pyarrow knows in part."""
+    """Opens a bucket; settings win over AWS's environment variables, of which pyarrow reads a part."""
     arguments = dict(settings)
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if endpoint and "endpoint_override" not in arguments:

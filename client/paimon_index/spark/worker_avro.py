@@ -1,21 +1,21 @@
-"""What runs in Spark's Python workers for Avro data files: the container, block after block, and its records.
+"""Code for Spark's Python workers: Avro data files, block after block.
 
-Pickled by value together with :mod:`paimon_index.spark.worker`. Blocks are expanded with codecs of pyarrow.
-fastavro is imported where an Avro file is read, and nowhere else.
+Pickled by value together with :mod:`paimon_index.spark.worker`. pyarrow decompresses blocks, and fastavro is
+imported only to read an Avro file.
 
-Records of a block become the items of one Avro array: its count, the block's bytes as they are, and an end.
-They are read as the file's own schema says, without its logical types but decimals, which Arrow then puts on
-plain numbers. Paimon writes these types:
+The records of a block are read as one Avro array: the count, the block's bytes, and an end mark. The schema
+is the file's own, without logical types except decimals; Arrow then applies these to plain numbers. Paimon
+writes these types:
 
 =================================== ========================================================================
 Avro                                Arrow
 =================================== ========================================================================
-boolean, int, long, float, double   the same
-string, bytes                       the same
+boolean, int, long, float, double   bool, int32, int64, float, double
+string, bytes                       string, binary
 int ``date``                        date32
 int ``time-millis``                 time32 of milliseconds
 long ``timestamp-millis``           timestamp of milliseconds, of instants and local times alike
-long ``timestamp-micros``           timestamp of microseconds, likewise
+long ``timestamp-micros``           timestamp of microseconds, of instants and local times alike
 bytes ``decimal``                   decimal128
 array                               list
 map                                 map of strings
@@ -43,9 +43,9 @@ _MAGIC: Final = b"Obj\x01"
 _SYNC_BYTES: Final = 16
 _BUFFER_BYTES: Final = 1 << 20
 _LONGEST: Final = 10
-"""Bytes of a 64-bit number."""
+"""Most bytes of a 64-bit number."""
 _MORE: Final = 0x80
-"""Bit of a byte after which more of a number follow."""
+"""Bit of a byte that more bytes of the number follow."""
 _SIMPLE: Final = {
     "boolean": pa.bool_(),
     "int": pa.int32(),
@@ -69,13 +69,10 @@ def avro_blocks(
     source: Any,
     target: pa.Schema,
 ) -> Iterator[tuple[int, Callable[[], pa.Table]]]:
-    """Row counts of the blocks of a file, and functions that read them, in the file's types.
+    """Yields row counts of blocks, and functions that read them in the file's types.
 
-    Columns that the file lacks are left out.
-
-    Raises:
-        ValueError: it is no Avro file as Paimon writes it, or it is damaged.
-        ModuleNotFoundError: fastavro is not installed here.
+    Columns that the file lacks are left out. Raises ValueError: it is no Avro file as Paimon writes it, or it
+    is damaged. Raises ModuleNotFoundError: fastavro is not installed here.
     """
     stream = pa.BufferedInputStream(source, _BUFFER_BYTES)
     if _take(stream, len(_MAGIC)) != _MAGIC:
@@ -108,7 +105,7 @@ def _expanded(codec: str, content: bytes) -> bytes:
             with pa.CompressedInputStream(pa.BufferReader(content), "bz2") as stream:
                 return bytes(stream.read())
         case "snappy":
-            # Snappy begins with the length, seven bits a byte, and Avro ends it with a checksum.
+            # Snappy begins with the length, seven bits a byte; Avro appends a checksum.
             length = shift = 0
             for byte in content[:_LONGEST]:
                 length |= (byte & 0x7F) << shift
@@ -131,7 +128,7 @@ def _header(stream: Any) -> dict[str, bytes]:
 
 
 def _number(stream: Any, *, may_end: bool = False) -> int | None:
-    """A number as Avro writes it; None at the end of the file where that may be."""
+    """Reads a number; None at the end of the file if ``may_end``."""
     packed = 0
     for place in range(_LONGEST):
         byte: bytes = stream.read(1)
@@ -153,18 +150,20 @@ def _take(stream: Any, length: int) -> bytes:
 
 
 def _avro_rows(schema: Any, target: pa.Schema) -> Callable[[int, bytes], pa.Table]:
-    """A function that reads the records of a block, by their count and their bytes."""
+    """Returns a function that reads the records of a block from their count and bytes."""
     try:
-        import fastavro  # noqa: PLC0415 - as above
+        import fastavro  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise ModuleNotFoundError(
             "the table has Avro data files, which Spark's Python workers read with fastavro: pip install "
             "'fastavro>=1.12' where the workers run"
         ) from error
     record = _of_row(schema)
-    there = {field["name"]: field for field in record["fields"]}
+    present = {field["name"]: field for field in record["fields"]}
     columns = {
-        name: _column(there[name]["type"], target.field(name).type) for name in target.names if name in there
+        name: _column(present[name]["type"], target.field(name).type)
+        for name in target.names
+        if name in present
     }
     plain = _plain(record)
     chosen = {**plain, "fields": [each for each in plain["fields"] if each["name"] in columns]}
@@ -203,16 +202,16 @@ def _of_row(schema: Any) -> dict[str, Any]:
 def _present(schema: Any) -> Any:
     if not isinstance(schema, list):
         return schema
-    others = [each for each in schema if each != "null"]
-    if len(others) != 1:
+    types = [each for each in schema if each != "null"]
+    if len(types) != 1:
         raise ValueError(f"expected one type and null in Avro, found {schema!r:.200}")
-    return others[0]
+    return types[0]
 
 
 def _column(schema: Any, target: pa.DataType) -> tuple[pa.DataType, _Shaping | None]:
-    """The Arrow type of a column in the file, and what makes Arrow's values of fastavro's where they differ.
+    """Arrow type of a column in the file, and a converter of fastavro's values, if any is needed.
 
-    ``target`` is the type that it is to have in the end; an array of pairs may be a map of it.
+    ``target``: the final type; an array of pairs may be a map of it.
     """
     schema = _present(schema)
     match schema:
@@ -246,7 +245,7 @@ def _column(schema: Any, target: pa.DataType) -> tuple[pa.DataType, _Shaping | N
 
 
 def _pairs(of_key: _Shaping | None, of_value: _Shaping | None) -> _Shaping:
-    """A map is a list of pairs to Arrow; null stays null here and above."""
+    """Makes a converter of maps to lists of pairs, which Arrow expects; null stays null."""
 
     def shaped(value: Any) -> Any:
         if value is None:
@@ -266,7 +265,7 @@ def _same(value: Any) -> Any:
 
 
 def _plain(schema: Any) -> Any:
-    """A type without logical types but decimals, whose values fastavro would make objects of."""
+    """Removes logical types except decimals, for which fastavro would create objects."""
     if isinstance(schema, list):
         return [_plain(each) for each in schema]
     if not isinstance(schema, dict):
@@ -283,8 +282,8 @@ def _plain(schema: Any) -> Any:
 
 
 def _packed(number: int) -> bytes:
-    left, content = number << 1, bytearray()
-    while left >= _MORE:
-        content.append(left & 0x7F | _MORE)
-        left >>= 7
-    return bytes([*content, left])
+    rest, content = number << 1, bytearray()
+    while rest >= _MORE:
+        content.append(rest & 0x7F | _MORE)
+        rest >>= 7
+    return bytes([*content, rest])

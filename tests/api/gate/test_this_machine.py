@@ -94,7 +94,7 @@ def test_an_open_service_says_so_when_it_starts(
     anyio.run(start, "off")
 
     assert before == []
-    assert "PAIMON_INDEX_AUTH=off: whoever reaches this service may read its warehouses" in caplog.text
+    assert "PAIMON_INDEX_AUTH=off: everybody who reaches this service may read its warehouses" in caplog.text
 
 
 @pytest.mark.parametrize(

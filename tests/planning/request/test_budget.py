@@ -16,7 +16,8 @@ from app.errors import DeadlineExceededError
 from app.file_index import container
 from app.file_index.answers import SHORT_LIST
 from app.file_index.bloom_filter import bloom_filter
-from app.file_index.evaluation import FileDecisions, decide_files
+from app.file_index.evaluation import decide_files
+from app.file_index.findings import FileDecisions
 from app.file_index.index_kinds import BLOOM_FILTER, KINDS
 from app.file_index.stacked_index import StackedIndex
 from app.planning.plan.answers import Plan
