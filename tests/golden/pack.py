@@ -1,12 +1,11 @@
 """Packs golden index files: ``python tests/golden/pack.py SOURCE KIND...``.
 
-SOURCE holds one directory per kind; each becomes ``unit/<kind>.zip`` beside this script, and SOURCE's README
-goes along. Equal files give equal archives: names are sorted and times left out.
+SOURCE holds one directory per kind; each becomes ``unit/<kind>.zip`` beside this script. Equal files give
+equal archives: names are sorted and times left out.
 """
 
 from __future__ import annotations
 
-import shutil
 import sys
 import zipfile
 from pathlib import Path
@@ -28,4 +27,3 @@ if __name__ == "__main__":
     root = Path(sys.argv[1])
     for name in sys.argv[2:]:
         pack(root, name)
-    shutil.copyfile(root / "README.md", _UNIT / "README.md")
