@@ -117,6 +117,11 @@ def read_varints(
     data: NDArray[np.uint8], at: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The varints at some places, and the places behind them; raises CorruptIndexError."""
+    if len(at) and not 0 <= int(at.min()) <= int(at.max()) < len(data):
+        raise CorruptIndexError("expected a number of varying width, found none")
+    numbers = data[at].astype(np.int64)
+    if int(numbers.max(initial=0)) < _CONTINUES:
+        return numbers, at + 1
     numbers, ends = np.zeros(len(at), np.int64), at.copy()
     going = np.arange(len(at))
     for place in range(_LONGEST_VARINT):

@@ -30,12 +30,13 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pyroaring import BitMap
 from typing_extensions import override
 
@@ -101,17 +102,7 @@ class Block:
     @property
     def nbytes(self) -> int:
         """About how much memory the object takes."""
-        objects = _OBJECT_BYTES * len(self.keys) if self.keys.dtype == object else 0
-        return self.entries.nbytes + self.keys.nbytes + objects
-
-    def handles(self, numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """Of an index block: offsets and sizes of some data blocks."""
-        some = np.array(numbers, np.int64)
-        offsets, at = read_varints(self.entries.data, self.entries.value_starts[some])
-        sizes, ends = read_varints(self.entries.data, at)
-        if not np.array_equal(ends, self.entries.value_ends[some]):
-            raise CorruptIndexError("expected offset and size of each data block, found others")
-        return zip(offsets.tolist(), sizes.tolist(), strict=True)
+        return self.entries.nbytes + _bytes_of(self.keys)
 
     def values(self, asked: Keys) -> list[bytes]:
         """The values of entries that have one of ascending keys."""
@@ -126,6 +117,31 @@ class Block:
         entries = self.entries
         ids = read_row_ids(entries.data, entries.value_starts[chosen], entries.value_ends[chosen], row_count)
         return bitmap_of(ids)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexBlock:
+    """The last key of each data block, and offset and size of the block; int64, shape (n,)."""
+
+    keys: Keys
+    offsets: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def read(cls, stored: bytes, data_type: DataType) -> Self:
+        """A block with its trailer."""
+        block = Block.read(stored, data_type)
+        entries = block.entries
+        offsets, at = read_varints(entries.data, entries.value_starts)
+        sizes, ends = read_varints(entries.data, at)
+        if not np.array_equal(ends, entries.value_ends):
+            raise CorruptIndexError("expected offset and size of each data block, found others")
+        return cls(block.keys, offsets, sizes)
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the object takes."""
+        return _bytes_of(self.keys) + self.offsets.nbytes + self.sizes.nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,18 +192,23 @@ class BTreeFile(IndexFile):
                 matching |= block.rows(slice(low, max(low, high)), self.row_count)
         return matching
 
-    def _open(self) -> Generator[Sequence[Piece], Sequence[Any], tuple[Tail, Block]]:
+    def _open(self) -> Generator[Sequence[Piece], Sequence[Any], tuple[Tail, IndexBlock]]:
         (tail,) = yield [self.tail()]
         footer = Footer.read(tail)
-        piece = tail.piece(footer.index_offset, footer.index_size + TRAILER_BYTES, "block", self._read_block)
-        (index,) = yield [piece]
+        size = footer.index_size + TRAILER_BYTES
+        (index,) = yield [tail.piece(footer.index_offset, size, "index block", self._read_index)]
         return tail, index
 
-    def _pieces(self, tail: Tail, index: Block, numbers: Sequence[int]) -> list[Piece]:
+    def _pieces(self, tail: Tail, index: IndexBlock, numbers: Sequence[int]) -> list[Piece]:
         return [
-            tail.piece(offset, size + TRAILER_BYTES, "block", self._read_block)
-            for offset, size in index.handles(numbers)
+            tail.piece(
+                int(index.offsets[at]), int(index.sizes[at]) + TRAILER_BYTES, "block", self._read_block
+            )
+            for at in numbers
         ]
+
+    def _read_index(self, stored: bytes) -> IndexBlock:
+        return IndexBlock.read(stored, self.data_type)
 
     def _read_block(self, stored: bytes) -> Block:
         return Block.read(stored, self.data_type)
@@ -198,3 +219,7 @@ class BTreeFile(IndexFile):
         if actual != checksum:
             raise CorruptIndexError(f"expected null rows of checksum {checksum:08x}, found {actual:08x}")
         return RowSet.read(data, self.row_count)
+
+
+def _bytes_of(keys: Keys) -> int:
+    return keys.nbytes + (_OBJECT_BYTES * len(keys) if keys.dtype == object else 0)

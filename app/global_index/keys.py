@@ -84,8 +84,11 @@ def read_keys(
     lengths = ends - starts
     if (lengths <= width if is_split else lengths != width).any():
         raise CorruptIndexError(f"expected keys of {width} bytes for {data_type}, found others")
-    bits = data[starts[:, None] + np.arange(width)]
-    numbers: NDArray[np.int64] = np.ascontiguousarray(bits).view(f"<i{width}")[:, 0].astype(np.int64)
+    numbers = np.zeros(0, np.int64)
+    if len(starts):
+        # Views of the bytes from each place on: every key is one item of them.
+        views: Keys = np.ndarray(len(data) - width + 1, f"<i{width}", np.ascontiguousarray(data), 0, 1)
+        numbers = views[starts].astype(np.int64)
     space = key_space(data_type)
     if isinstance(space, FloatingKeys):
         numbers = space.reorder(numbers)

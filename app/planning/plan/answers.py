@@ -125,7 +125,9 @@ def answer_plan(
         with_deleted=request.deletions is not SelectionForm.NONE,
         uris=request.uris,
     )
-    left_out = _left_out(version, request, predicate, state)
+    left_out = planned.without_files()
+    if request.explain:
+        left_out = _left_out(version, request, predicate, state)
     return Plan(
         snapshot_id=version.snapshot_id,
         schema_id=version.schema.id,
@@ -209,20 +211,15 @@ def _shortened(warnings: Sequence[str]) -> tuple[str, ...]:
 def _left_out(
     version: Version, request: PlanRequest, predicate: BoundPredicate, state: PlanState
 ) -> PlannedFiles:
-    """The files that count as skipped, where the request wants to know why; else none.
+    """The files that count as skipped.
 
     Of partitions that the filter rules out these are all, whether readers see them or not.
     """
     decided = state.files.all() if state.considered is None else state.considered
-    skipped = decided[~state.is_left(decided)] if request.explain else decided[:0]
+    skipped = decided[~state.is_left(decided)]
     of_files = partial(PlannedFiles.of, version, with_selections=False, with_deleted=False, uris=request.uris)
     skipped_files, hidden = of_files(state, skipped), version.hidden_files()
-    if (
-        not request.explain
-        or request.files is not None
-        or hidden is None
-        or state.partitions_left_out is None
-    ):
+    if request.files is not None or hidden is None or state.partitions_left_out is None:
         return skipped_files
     others = PlanState.start(hidden, None, predicate, explain=True)
     gone = np.flatnonzero(state.partitions_left_out[hidden.columns.partition_codes])

@@ -79,7 +79,7 @@ class GlobalIndexes:
 
     def test(self, state: PlanState, groups: RowIdGroups) -> None:
         """Skips the files of groups in which no row can match, of those that are left."""
-        leads = groups.members[groups.starts]
+        leads = groups.leads
         left = np.flatnonzero(state.is_left(leads) & groups.same_rows)
         codes = state.predicate_codes[leads]
         predicates = {code: state.predicates[code] for code in np.unique(codes[left]).tolist()}
@@ -231,7 +231,7 @@ class GlobalIndexes:
         gone = groups.members[np.isin(groups.numbers, none)]
         state.skip(gone, SkipStep.GLOBAL_INDEX, predicate=predicate)
         alone = some[groups.sizes[some] == 1]
-        files = groups.members[groups.starts[alone]]
+        files = groups.leads[alone]
         self._narrowed.append(_Narrowed(files, groups.first_rows[alone], may, must))
 
     def _explain(
@@ -245,7 +245,7 @@ class GlobalIndexes:
         if state.explanation is None:
             return
         first, last = groups.first_rows[some], groups.last_rows[some]
-        leads = groups.members[groups.starts[some]]
+        leads = groups.leads[some]
         for test in tests:
             if not isinstance(test, BoundLeaf):
                 continue

@@ -24,13 +24,15 @@ from pyroaring import BitMap64
 
 from app.errors import CorruptIndexError, SnapshotExpiredError
 from app.global_index import KINDS, KeyBounds, Part, same_keys, takes
-from app.planning.scan.row_id_groups import RowIdGroups
+from app.planning.scan.row_id_groups import GroupColumns
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
 from app.table.manifests import IndexEntry
 from app.types import DataField
 from app.types.row_ids import RowRanges
 
+_BYTES_OF_PART: Final = 1_000
+_BYTES_OF_RUN: Final = 48
 _MOST_ROWS: Final = 1 << 32
 _UPDATED: Final = "it was updated, and these rows are kept: a compaction brings the index back"
 
@@ -75,17 +77,24 @@ class IndexedColumn:
     @classmethod
     def of(cls, version: Version, column: DataField) -> IndexedColumn:
         """The indexes of a column that has some."""
-        derived = version.contents().derived
-        ignores = version.schema.options.global_index_ignores_updates
-        key = "global index", version.schema.id, column.id, ignores
-        if key not in derived:
+
+        def make() -> IndexedColumn:
             doubts: list[str] = []
             ranges = tuple(_believed(version, column, doubts))
             covered = RowRanges.union(each.covered for each in ranges)
             overlaps = sum(each.covered.count for each in ranges) > covered.count
-            derived[key] = cls(ranges, covered, covered.bitmap(), overlaps, tuple(doubts))
-        known: IndexedColumn = derived[key]
-        return known
+            return cls(ranges, covered, covered.bitmap(), overlaps, tuple(doubts))
+
+        ignores = version.schema.options.global_index_ignores_updates
+        key = "global index", version.schema.id, column.id, ignores
+        return version.contents().derived.get_or_make(key, make, lambda made: made.nbytes)
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the object takes."""
+        parts = sum(len(each.parts) for each in self.ranges)
+        held = [self.covered, *(each.covered for each in self.ranges)]
+        return _BYTES_OF_PART * parts + sum(_BYTES_OF_RUN * len(each.first) for each in held)
 
 
 def _believed(version: Version, column: DataField, doubts: list[str]) -> Iterator[IndexedRange]:
@@ -94,14 +103,15 @@ def _believed(version: Version, column: DataField, doubts: list[str]) -> Iterato
         doubts.append(why)
         return
     files = version.files()
-    groups = RowIdGroups.of(files.all(), FileBounds(version))
+    columns = GroupColumns.of(version, files.all(), FileBounds(version))
+    groups = columns.groups
     order = np.argsort(groups.first_rows, kind="stable")
     first, last = groups.first_rows[order], groups.last_rows[order]
     ends = np.maximum.accumulate(last) if len(last) else last
-    holders = groups.count_holders(column.id)
-    is_sole = groups.same_rows & (holders == 1) & (groups.holders(column.id) >= 0)
+    holders = columns.count_holders(column.id)
+    is_sole = groups.same_rows & (holders == 1) & (columns.holders(column.id) >= 0)
     codes = {row: code for code, row in enumerate(files.columns.partitions)}
-    partitions = files.columns.partition_codes[groups.members[groups.starts]]
+    partitions = files.columns.partition_codes[groups.leads]
     for (kind, start, stop, partition), entries in _ranges(version, column.id).items():
         near = order[np.searchsorted(ends, start) : np.searchsorted(first, stop, "right")]
         near = near[partitions[near] == codes.get(partition, -1)]

@@ -10,11 +10,11 @@ and branch, with the files of a version that was planned. It is written anew whe
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from app.planning.version.files import FileColumns, Files
 from app.storage import TierEntry
 from app.table import POSTPONED_BUCKET, ResolvedSnapshot, Table, TableSchema
 from app.table.manifests import (
+    Derived,
     IndexEntry,
     Manifest,
     ManifestFile,
@@ -231,7 +232,7 @@ class VersionContents:
         global_indexes: entries of the global indexes that are read here, by the id of their column.
         other_indexes: the kinds of index files that the engine alone reads, such as those of vectors.
         columns_bytes: memory of ``columns`` beside that of an earlier version in the same place.
-        derived: what was worked out of these once, by its name.
+        derived: what was worked out of these once.
     """
 
     columns: FileColumns
@@ -242,7 +243,7 @@ class VersionContents:
     global_indexes: Mapping[int, Sequence[IndexEntry]]
     other_indexes: frozenset[str]
     columns_bytes: int
-    derived: dict[Any, Any] = field(default_factory=dict)
+    derived: Derived = field(default_factory=Derived)
 
     @classmethod
     def read(
@@ -293,6 +294,7 @@ class VersionContents:
             + self.partitions.nbytes
             + self.vectors.nbytes
             + _MEMORY_PER_INDEX_FILE * index_files
+            + self.derived.nbytes
         )
 
 
@@ -356,6 +358,16 @@ def read_contents(
             before,
         )
 
-    key = "contents", resolved.identity, None if needed is None else needed.digest
-    contents: VersionContents = cache.get_or_load(key, read)
+    contents: VersionContents = cache.get_or_load(_key(resolved, needed), read)
     return contents
+
+
+def keep_contents(
+    table: Table, resolved: ResolvedSnapshot, needed: NeededManifests | None, contents: VersionContents
+) -> None:
+    """Weighs contents anew, of which more is known than when they were read."""
+    table.reader.manifests.put(_key(resolved, needed), contents)
+
+
+def _key(resolved: ResolvedSnapshot, needed: NeededManifests | None) -> Hashable:
+    return "contents", resolved.identity, None if needed is None else needed.digest

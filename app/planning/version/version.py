@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from app.errors import FileMissingError, SnapshotExpiredError, UnsupportedFormatError
 from app.observation import Phase, during
-from app.planning.version.contents import NeededManifests, VersionContents, read_contents
+from app.planning.version.contents import NeededManifests, VersionContents, keep_contents, read_contents
 from app.planning.version.files import Files
 from app.predicates import Relation, shown_defaults
 from app.storage import ByteCache, Warehouse
@@ -113,12 +113,14 @@ class Version:
         return self.load().contents
 
     def keep_derived(self) -> None:
-        """Has the cache weigh manifests anew of which more is known than before."""
+        """Has the cache weigh manifests and contents anew of which more is known than before."""
         if self.loaded is None:
             return
         for file, manifest in zip(self.loaded.manifest_files, self.loaded.manifests, strict=True):
             if manifest.derived.has_grown():
                 self.table.metadata.keep(file, manifest)
+        if self.loaded.contents.derived.has_grown():
+            keep_contents(self.table, self.resolved, self.needed, self.loaded.contents)
 
     def files(self) -> Files:
         """The data files that a batch read of the version sees."""
