@@ -64,7 +64,7 @@ def judge_groups(
         _skip(state, groups, judged[none], SkipStep.STATISTICS, predicate)
     global_indexes.test(state, groups)
     indexes.test(state, undecided[state.is_left(undecided)])
-    global_indexes.keep_asked(state, indexes)
+    global_indexes.keep_covered(state, indexes)
     for predicate, judged in _by_predicate(state, groups, several):
         none = _excluded(state, columns, indexes, predicate, judged)
         _skip(state, groups, judged[none], SkipStep.FILE_INDEX, predicate)
@@ -109,8 +109,7 @@ def _skip(
     step: SkipStep,
     predicate: BoundPredicate,
 ) -> None:
-    members = groups.members[np.isin(groups.numbers, skipped)]
-    state.skip(members, step, predicate=predicate)
+    state.skip(groups.members_of(skipped), step, predicate=predicate)
 
 
 def _excluded(

@@ -96,6 +96,8 @@ class IndexFilter:
 
     def is_unreadable(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which files have an index that was asked and could not be used."""
+        if not self._unreadable:
+            return np.zeros(len(files), np.bool_)
         return np.isin(files, list(self._unreadable))
 
     @property

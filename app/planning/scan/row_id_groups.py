@@ -106,6 +106,12 @@ class RowIdGroups:
         """About how much memory the object takes."""
         return _BYTES_OF_MEMBER * len(self.members) + _BYTES_OF_GROUP * len(self.starts)
 
+    def members_of(self, groups: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Selects the files of groups."""
+        is_chosen = np.zeros(len(self.starts), np.bool_)
+        is_chosen[groups] = True
+        return self.members[is_chosen[self.numbers]]
+
     @property
     def anchors(self) -> NDArray[np.int64]:
         """The oldest data file of each group, whose deletion vector counts for all; -1 if that is unclear."""
