@@ -114,15 +114,15 @@ def _expanded(block: bytes, compression: int) -> bytes:
 
 
 def read_varints(
-    data: NDArray[np.uint8], at: NDArray[np.int64]
+    data: NDArray[np.uint8], at: NDArray[np.signedinteger]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The varints at some places, and the places behind them; raises CorruptIndexError."""
     if len(at) and not 0 <= int(at.min()) <= int(at.max()) < len(data):
         raise CorruptIndexError("expected a number of varying width, found none")
     numbers = data[at].astype(np.int64)
     if int(numbers.max(initial=0)) < _CONTINUES:
-        return numbers, at + 1
-    numbers, ends = np.zeros(len(at), np.int64), at.copy()
+        return numbers, at.astype(np.int64) + 1
+    numbers, ends = np.zeros(len(at), np.int64), at.astype(np.int64)
     going = np.arange(len(at))
     for place in range(_LONGEST_VARINT):
         where = ends[going]
@@ -188,14 +188,12 @@ class Entries:
     def __len__(self) -> int:
         return len(self.key_starts)
 
-    @property
-    def nbytes(self) -> int:
-        """About how much memory the object takes."""
-        return self.data.nbytes + 4 * self.key_starts.nbytes
-
 
 def read_row_ids(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], row_count: int
+    data: NDArray[np.uint8],
+    starts: NDArray[np.signedinteger],
+    ends: NDArray[np.signedinteger],
+    row_count: int,
 ) -> NDArray[np.uint32]:
     """The row ids of some values, each a varint of how many follow, and these as varints.
 

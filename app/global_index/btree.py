@@ -86,37 +86,35 @@ class Footer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """The entries of a block and their keys."""
+    """A data block: its keys, and where the row ids of each lie in ``data``; int32, shape (n,)."""
 
-    entries: Entries
+    data: NDArray[np.uint8]
     keys: Keys
+    starts: NDArray[np.int32]
+    ends: NDArray[np.int32]
 
     @classmethod
     def read(cls, stored: bytes, data_type: DataType) -> Self:
-        """A block with its trailer."""
-        entries = Entries.read(read_block(stored))
-        keys = read_keys(entries.data, entries.key_starts, entries.key_ends, data_type)
-        check_ascending(keys)
-        return cls(entries, keys)
+        """Decodes a block with its trailer."""
+        entries, keys = _read_entries(stored, data_type)
+        starts, ends = (places.astype(np.int32) for places in (entries.value_starts, entries.value_ends))
+        return cls(entries.data, keys, starts, ends)
 
     @property
     def nbytes(self) -> int:
         """About how much memory the object takes."""
-        return self.entries.nbytes + _bytes_of(self.keys)
+        return self.data.nbytes + _bytes_of(self.keys) + self.starts.nbytes + self.ends.nbytes
 
-    def values(self, asked: Keys) -> list[bytes]:
-        """The values of entries that have one of ascending keys."""
-        first, last = (np.searchsorted(self.keys, asked, side) for side in ("left", "right"))
-        some = np.flatnonzero(last > first)
-        numbers = chain.from_iterable(map(range, first[some].tolist(), last[some].tolist()))
-        entries = self.entries
-        return [entries.data[entries.value_starts[at] : entries.value_ends[at]].tobytes() for at in numbers]
+    def values(self, keys: Keys) -> list[bytes]:
+        """Selects the serialized row ids of ascending keys."""
+        first, last = (np.searchsorted(self.keys, keys, side) for side in ("left", "right"))
+        matching = np.flatnonzero(last > first)
+        entries = chain.from_iterable(map(range, first[matching].tolist(), last[matching].tolist()))
+        return [self.data[self.starts[at] : self.ends[at]].tobytes() for at in entries]
 
-    def rows(self, chosen: slice, row_count: int) -> BitMap:
-        """The rows of some entries."""
-        entries = self.entries
-        ids = read_row_ids(entries.data, entries.value_starts[chosen], entries.value_ends[chosen], row_count)
-        return bitmap_of(ids)
+    def rows(self, entries: slice, row_count: int) -> BitMap:
+        """Decodes the row ids of entries."""
+        return bitmap_of(read_row_ids(self.data, self.starts[entries], self.ends[entries], row_count))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,14 +127,13 @@ class IndexBlock:
 
     @classmethod
     def read(cls, stored: bytes, data_type: DataType) -> Self:
-        """A block with its trailer."""
-        block = Block.read(stored, data_type)
-        entries = block.entries
+        """Decodes a block with its trailer."""
+        entries, keys = _read_entries(stored, data_type)
         offsets, at = read_varints(entries.data, entries.value_starts)
         sizes, ends = read_varints(entries.data, at)
         if not np.array_equal(ends, entries.value_ends):
             raise CorruptIndexError("expected offset and size of each data block, found others")
-        return cls(block.keys, offsets, sizes)
+        return cls(keys, offsets, sizes)
 
     @property
     def nbytes(self) -> int:
@@ -162,18 +159,18 @@ class BTreeFile(IndexFile):
     @override
     def rows_with(self, keys: Sequence[Key]) -> Search:
         tail, index = yield from self._open()
-        asked = array_of(keys, index.keys)
+        literals = array_of(keys, index.keys)
         # A key can go on in the next block where it ends one.
-        first, last = (np.searchsorted(index.keys, asked, side) for side in ("left", "right"))
-        wanted: set[int] = set()
+        first, last = (np.searchsorted(index.keys, literals, side) for side in ("left", "right"))
+        numbers: set[int] = set()
         for start, stop in set(zip(first.tolist(), last.tolist(), strict=True)):
-            wanted.update(range(start, min(stop + 1, len(index.keys))))
+            numbers.update(range(start, min(stop + 1, len(index.keys))))
         values: list[bytes] = []
-        for numbers in portions(sorted(wanted)):
-            lows, highs = last.searchsorted(numbers), first.searchsorted(numbers, "right")
-            blocks = yield self._pieces(tail, index, numbers)
+        for portion in portions(sorted(numbers)):
+            lows, highs = last.searchsorted(portion), first.searchsorted(portion, "right")
+            blocks = yield self._pieces(tail, index, portion)
             for block, low, high in zip(blocks, lows.tolist(), highs.tolist(), strict=True):
-                values += block.values(asked[low:high])
+                values += block.values(literals[low:high])
         ends = np.cumsum(np.fromiter(map(len, values), np.int64, len(values)))
         starts = np.append(np.zeros(1, np.int64), ends)[: len(ends)]
         return bitmap_of(
@@ -219,6 +216,13 @@ class BTreeFile(IndexFile):
         if actual != checksum:
             raise CorruptIndexError(f"expected null rows of checksum {checksum:08x}, found {actual:08x}")
         return RowSet.read(data, self.row_count)
+
+
+def _read_entries(stored: bytes, data_type: DataType) -> tuple[Entries, Keys]:
+    entries = Entries.read(read_block(stored))
+    keys = read_keys(entries.data, entries.key_starts, entries.key_ends, data_type)
+    check_ascending(keys)
+    return entries, keys
 
 
 def _bytes_of(keys: Keys) -> int:

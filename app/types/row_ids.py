@@ -61,7 +61,8 @@ class RowRanges:
             return np.zeros(len(first), np.int64)
         if len(self.first) == 1:
             inside = np.minimum(last, self.last[0]) - np.maximum(first, self.first[0]) + 1
-            return np.maximum(inside, 0)
+            counts: NDArray[np.int64] = np.maximum(inside, 0)
+            return counts
         sizes = self.last - self.first + 1
         before = np.cumsum(sizes) - sizes
 

@@ -1,6 +1,6 @@
 """Leaves out files of tables with data evolution in which global indexes find no matching row.
 
-Each test of the filter becomes two sets of row ids, rows that may satisfy it and rows that must, and AND and OR
+Each test of the filter becomes two sets of row ids, rows that may satisfy it and rows that must; AND and OR
 join these sets. A test of a column without an index may be satisfied by all rows, and must be by none. Rows
 that no entry covers (:mod:`app.planning.scan.indexed_ranges`) may match, and so may those of a range whose
 files cannot be read: their data files are kept.
