@@ -107,9 +107,8 @@ class Block:
 
     def values(self, keys: Keys) -> list[bytes]:
         """Selects the serialized row ids of ascending keys."""
-        first, last = (np.searchsorted(self.keys, keys, side) for side in ("left", "right"))
-        matching = np.flatnonzero(last > first)
-        entries = chain.from_iterable(map(range, first[matching].tolist(), last[matching].tolist()))
+        first, last = self.keys.searchsorted(keys).tolist(), self.keys.searchsorted(keys, "right").tolist()
+        entries = chain.from_iterable(map(range, first, last))
         return [self.data[self.starts[at] : self.ends[at]].tobytes() for at in entries]
 
     def rows(self, entries: slice, row_count: int) -> BitMap:
@@ -161,7 +160,7 @@ class BTreeFile(IndexFile):
         tail, index = yield from self._open()
         literals = array_of(keys, index.keys)
         # A key can go on in the next block where it ends one.
-        first, last = (np.searchsorted(index.keys, literals, side) for side in ("left", "right"))
+        first, last = index.keys.searchsorted(literals), index.keys.searchsorted(literals, "right")
         numbers: set[int] = set()
         for start, stop in set(zip(first.tolist(), last.tolist(), strict=True)):
             numbers.update(range(start, min(stop + 1, len(index.keys))))

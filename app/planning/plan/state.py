@@ -136,8 +136,9 @@ class PlanState:
 
     def is_skipped_by(self, files: NDArray[np.int64] | slice, step: SkipStep) -> NDArray[np.bool_]:
         """Which of some files a step has left out."""
-        codes = [code for (left_out_by, _), code in _SKIP_CODES.items() if left_out_by is step]
-        return np.isin(self.skips[files], codes)
+        codes = [code for code in self._used if SKIPS[code - 1][0] is step]
+        skips = self.skips[files]
+        return np.isin(skips, codes) if codes else np.zeros(len(skips), np.bool_)
 
     def count_distrusted(self) -> int:
         """How many files are left for want of trust alone: they, and all that merge with them."""

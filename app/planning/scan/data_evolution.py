@@ -53,12 +53,13 @@ def judge_groups(
     columns = GroupColumns.of(values.bounds.version, files, values.bounds)
     groups = columns.groups
     several = groups.sizes > 1
-    alone = np.sort(groups.leads[~several & groups.same_rows])
-    undecided = values.test_values(state, alone, columns.bounds_of_files)
-    joined = np.setdiff1d(files, alone, assume_unique=True)
-    state.raw_convertible[joined] = False
-    together = several[groups.numbers]
-    state.merge_groups[groups.members[together]] = groups.numbers[together]
+    undecided = values.test_values(state, groups.alone, columns.bounds_of_files)
+    joined = files[:0]
+    if len(groups.alone) < len(files):
+        joined = np.setdiff1d(files, groups.alone, assume_unique=True)
+        state.raw_convertible[joined] = False
+        together = several[groups.numbers]
+        state.merge_groups[groups.members[together]] = groups.numbers[together]
     for predicate, judged in _by_predicate(state, groups, several):
         none = evaluate_bounds(predicate, columns.bounds, judged) == Verdict.NONE
         _skip(state, groups, judged[none], SkipStep.STATISTICS, predicate)
@@ -79,6 +80,8 @@ def _by_predicate(
     state: PlanState, groups: RowIdGroups, several: NDArray[np.bool_]
 ) -> Iterator[tuple[BoundPredicate, NDArray[np.int64]]]:
     """The groups of several files that are left, by the filter inside of their partition."""
+    if not several.any():
+        return
     codes = state.predicate_codes[groups.leads]
     judged = several & groups.same_rows & state.is_left(groups.leads)
     for code in np.unique(codes[judged]).tolist():

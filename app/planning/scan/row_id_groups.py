@@ -25,7 +25,7 @@ UNCLEAR: Final = -2
 """It is not known which file has the column's values."""
 
 _BYTES_OF_MEMBER: Final = 25
-_BYTES_OF_GROUP: Final = 41
+_BYTES_OF_GROUP: Final = 49
 _NO_DATA_FILE: Final = r"\.blob$|\.vector\."
 
 
@@ -39,6 +39,7 @@ class RowIdGroups:
         starts: int64, shape (groups,): where each group begins.
         sizes: int64, shape (groups,): files in each group.
         leads: int64, shape (groups,): the first file of each group.
+        alone: int64: data files that share their rows with no other, ascending.
         sequence: int64, shape (m,): how new the values of each file are.
         is_data: shape (m,): False for blob and vector files.
         same_rows: shape (groups,): there are data files in the group, and they hold the same rows.
@@ -50,6 +51,7 @@ class RowIdGroups:
     starts: NDArray[np.int64]
     sizes: NDArray[np.int64]
     leads: NDArray[np.int64]
+    alone: NDArray[np.int64]
     sequence: NDArray[np.int64]
     is_data: NDArray[np.bool_]
     same_rows: NDArray[np.bool_]
@@ -88,12 +90,14 @@ class RowIdGroups:
         same_rows = is_data[starts]
         same_rows[numbers[differs]] = False
         members = files[order]
+        sizes, leads = np.diff(starts, append=len(members)), members[starts]
         return cls(
             members,
             numbers,
             starts,
-            np.diff(starts, append=len(members)),
-            members[starts],
+            sizes,
+            leads,
+            np.sort(leads[(sizes == 1) & same_rows]),
             sequence[order],
             is_data,
             same_rows,
