@@ -59,17 +59,17 @@ _LONGEST_VARINT: Final = 9
 _MOST_EXPANDED: Final = 1 << 30
 _BYTES_AT_ONCE: Final = 1 << 20
 _ROW_ID_BYTES: Final = 16
-"""That a byte of stored row ids takes at most while it is decoded."""
+"""Memory that a byte of stored row ids takes at most while it is decoded."""
 _ENTRY_BYTES: Final = 160
-"""That an entry takes while its block is taken apart."""
+"""Memory that an entry takes while its block is decoded."""
 
 
 def read_block(stored: bytes) -> NDArray[np.uint8]:
-    """The expanded bytes of a block, which is given with its trailer.
+    """Expand a block, which is given with its trailer.
 
     Raises:
         CorruptIndexError: it is cut off, its checksum is wrong, or it does not expand to its length.
-        UnsupportedFormatError: it is compressed in another way than those known here.
+        UnsupportedFormatError: no codec here expands its compression.
         MemoryShortError, LimitExceededError: there is no memory for what it expands to.
     """
     if len(stored) < TRAILER_BYTES:
@@ -116,7 +116,7 @@ def _expanded(block: bytes, compression: int) -> bytes:
 def read_varints(
     data: NDArray[np.uint8], at: NDArray[np.signedinteger]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The varints at some places, and the places behind them; raises CorruptIndexError."""
+    """Decode the varints at given places; also returns where each ends. Raises CorruptIndexError."""
     if len(at) and not 0 <= int(at.min()) <= int(at.max()) < len(data):
         raise CorruptIndexError("expected a number of varying width, found none")
     numbers = data[at].astype(np.int64)
@@ -138,7 +138,7 @@ def read_varints(
 
 
 def write_varint(number: int) -> bytes:
-    """A number as a varint."""
+    """Encode a number as a varint."""
     written = bytearray()
     while number >= _CONTINUES:
         written.append(number & (_CONTINUES - 1) | _CONTINUES)
@@ -159,7 +159,7 @@ class Entries:
 
     @classmethod
     def read(cls, data: NDArray[np.uint8]) -> Self:
-        """The entries of an expanded block; raises CorruptIndexError."""
+        """Locate the entries of an expanded block; raises CorruptIndexError."""
         if len(data) < _END.size:
             raise CorruptIndexError(f"expected a block of entries, found {len(data)} bytes")
         end = len(data) - _END.size
@@ -195,10 +195,10 @@ def read_row_ids(
     ends: NDArray[np.signedinteger],
     row_count: int,
 ) -> NDArray[np.uint32]:
-    """The row ids of some values, each a varint of how many follow, and these as varints.
+    """Decode the row ids of values, each a varint of how many follow, and these as varints.
 
     Raises:
-        CorruptIndexError: there are others than were counted, or one that is not below ``row_count``.
+        CorruptIndexError: their number is not the one that was counted, or one is not below ``row_count``.
         MemoryShortError, LimitExceededError: there is no memory for them.
     """
     counts, starts = read_varints(data, starts)
@@ -222,7 +222,7 @@ def read_row_ids(
         done = start = 0
         while start < total:
             stop = min(start + _BYTES_AT_ONCE, total)
-            # No number is cut: what goes on behind the portion is left to the next one.
+            # No number is cut: the next portion begins with the one that goes on behind this.
             stop -= int(is_last[start:stop][::-1].argmax())
             numbers = _numbers(stored[start:stop], np.flatnonzero(is_last[start:stop]))
             if int(numbers.max()) >= row_count:
@@ -233,7 +233,7 @@ def read_row_ids(
 
 
 def _numbers(stored: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The varints that lie back to back, given where the last byte of each is."""
+    """Decode varints that lie back to back, by the place of the last byte of each."""
     widths = np.diff(ends, prepend=-1)
     if not len(widths) or int(widths.max()) > _BITS:
         raise CorruptIndexError("expected row ids of a range, found one that is too large")

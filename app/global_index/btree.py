@@ -5,7 +5,7 @@ width              meaning
 =================  ============================================================================
 data blocks        entries (:mod:`app.global_index.blocks`): key, and varint count and row ids
 null rows          64-bit Roaring bitmap, then u32 its CRC-32; absent where there are none
-bloom filter       of 2.1; is never asked here: of large files it is larger than a data block
+bloom filter       of 2.1; not read here: in large files it is larger than a data block
 index block        entries: last key of each data block, and varint offset and size of the block
 52                 footer
 =================  ============================================================================
@@ -56,7 +56,7 @@ _OBJECT_BYTES: Final = 64
 
 
 class Footer(NamedTuple):
-    """Where the parts of a file lie; sizes of 0 stand for none."""
+    """Places of the parts of a file; a size of 0 stands for no such part."""
 
     index_offset: int
     index_size: int
@@ -65,7 +65,7 @@ class Footer(NamedTuple):
 
     @classmethod
     def read(cls, tail: Tail) -> Self:
-        """The footer at the end of a file.
+        """Decode the footer at the end of a file.
 
         Raises:
             CorruptIndexError: there is none.
@@ -152,8 +152,8 @@ class BTreeFile(IndexFile):
             return BitMap()
         size = footer.nulls_size + _CHECKSUM.size
         (rows,) = yield [tail.piece(footer.nulls_offset, size, "null rows", self._read_nulls)]
-        found: RowSet = rows
-        return found.rows
+        nulls: RowSet = rows
+        return nulls.rows
 
     @override
     def rows_with(self, keys: Sequence[Key]) -> Search:

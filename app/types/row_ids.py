@@ -16,7 +16,7 @@ from app.types.roaring import bitmap_of
 _COUNT_AND_KEY: Final = struct.Struct("<QI")
 _LISTED_OF_RANGE: Final = 64
 _MOST_LISTED: Final = 1 << 17
-"""Sets of so few ids are listed and counted together; of larger ones each range is counted by itself."""
+"""Ids of a set that are listed to be counted together; in a larger set each range is counted by itself."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +28,7 @@ class RowRanges:
 
     @classmethod
     def of(cls, first: NDArray[np.int64], last: NDArray[np.int64]) -> Self:
-        """The union of some ranges."""
+        """Unite ranges that may overlap."""
         if len(first) == 1:
             return cls(first, last)
         order = np.argsort(first, kind="stable")
@@ -40,7 +40,7 @@ class RowRanges:
 
     @classmethod
     def union(cls, parts: Iterable[Self]) -> Self:
-        """The row ids of any of some sets."""
+        """Unite sets."""
         listed = list(parts)
         if len(listed) == 1:
             return listed[0]
@@ -52,11 +52,11 @@ class RowRanges:
 
     @property
     def count(self) -> int:
-        """How many row ids there are."""
+        """Number of row ids."""
         return int((self.last - self.first + 1).sum())
 
     def count_within(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many lie in each of other ranges, both ends included."""
+        """Count the row ids in each of given ranges, both ends included."""
         if not len(self.first):
             return np.zeros(len(first), np.int64)
         if len(self.first) == 1:
@@ -74,7 +74,7 @@ class RowRanges:
         return below(last + 1) - below(first)
 
     def bitmap(self) -> BitMap64:
-        """All of them as a bitmap."""
+        """Bitmap of the row ids."""
         rows = BitMap64()
         for low, high in zip(self.first.tolist(), self.last.tolist(), strict=True):
             rows.add_range(low, high + 1)
@@ -82,7 +82,7 @@ class RowRanges:
 
 
 def rows_from(first: int, rows: BitMap) -> BitMap64:
-    """The row ids of rows that count from one on."""
+    """Shift rows to the row ids that count from ``first`` on."""
     # The portable form of 64 bits is that of its parts of 32 bits: nothing is copied number by number.
     return BitMap64.deserialize(_COUNT_AND_KEY.pack(1, 0) + rows.serialize()).shift(first)
 

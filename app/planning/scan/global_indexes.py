@@ -19,7 +19,7 @@ from pyroaring import BitMap, BitMap64
 from app.errors import PaimonIndexError, UnsupportedFormatError
 from app.file_index import condition_of
 from app.file_index.answers import SKIP, Outcome, Rows, both
-from app.global_index import is_met_by_others, searches
+from app.global_index import finds_complement, searches
 from app.planning.plan.explanation import MeasuredSteps
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
@@ -113,8 +113,8 @@ class GlobalIndexes:
             exact = count_within(judged.may, first, last) == count_within(judged.must, first, last)
             rows = rows_within(judged.may, first, last)
             for file, positions, is_exact in zip(files.tolist(), rows, exact.tolist(), strict=True):
-                found, before = Rows(positions, is_exact), state.answers.get(file)
-                together = found if before is None else both(before, found)
+                rows_of_file, before = Rows(positions, is_exact), state.answers.get(file)
+                together = rows_of_file if before is None else both(before, rows_of_file)
                 if isinstance(together, Rows):
                     state.answers[file] = together
                 elif together is SKIP:
@@ -167,7 +167,7 @@ class GlobalIndexes:
     ) -> Matches:
         """Joins the results of a test; where ranges overlap, a row may match that any of them finds."""
         condition = condition_of(test)
-        is_negated = condition is not None and is_met_by_others(condition)
+        is_negated = condition is not None and finds_complement(condition)
         failed: set[IndexedRange] = set()
         listed: list[tuple[IndexedRange, BitMap64]] = []
         for each, part in jobs:
@@ -192,8 +192,8 @@ class GlobalIndexes:
                 repeated |= seen & of_range
                 seen |= of_range
         else:
-            found = BitMap64.union(_NOTHING, *(rows_of_range for _, rows_of_range in listed))
-            matching = all_rows - found if is_negated else all_rows & found
+            of_all = BitMap64.union(_NOTHING, *(rows_of_range for _, rows_of_range in listed))
+            matching = all_rows - of_all if is_negated else all_rows & of_all
         certain = matching - repeated if condition is not None and condition.exact else _NOTHING
         kinds = " and ".join(sorted({each.kind for each in indexed.ranges}))
         nbytes = sum(each.nbytes for each in indexed.ranges)

@@ -1,7 +1,7 @@
-"""Rows that the entries of global indexes are believed of.
+"""Rows for which the entries of global indexes are believed.
 
-An entry speaks of a range of row ids as it was when the index was built. It is believed only where what it
-says must be true of the rows as they are:
+An entry covers a range of row ids as it was when the index was built. It is believed only where it must be
+true of the rows as they are:
 
 * its column has had one type since the table was made; the entry has no other columns, and no sources;
 * of the files of a row, a single one holds the column. Where a second one does, the column was updated, maybe
@@ -9,7 +9,7 @@ says must be true of the rows as they are:
   entry is believed: a compaction may have hidden the update;
 * the row lies in the partition of the entry, and the entries of the range count as many rows as it has.
 
-What is believed of a version's column is worked out once, and kept with the version.
+The indexes of a column are worked out once, and kept with the version.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class IndexedRange:
     Attributes:
         first: row id that the rows in the files count from.
         row_count: of the range.
-        covered: the row ids that the files are believed of.
+        covered: the row ids for which the files are believed.
         paths: of the files.
         nbytes: of all files together.
     """
@@ -60,7 +60,7 @@ class IndexedRange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexedColumn:
-    """What is believed of the indexes of a column.
+    """Indexes of a column, as far as they are believed.
 
     Attributes:
         covered: the rows that some range covers; ``rows``: as a bitmap.
@@ -76,7 +76,7 @@ class IndexedColumn:
 
     @classmethod
     def of(cls, version: Version, column: DataField) -> IndexedColumn:
-        """The indexes of a column that has some."""
+        """Sort out the indexes of a column; kept with the version."""
 
         def make() -> IndexedColumn:
             doubts: list[str] = []
@@ -142,7 +142,7 @@ def _part(entry: IndexEntry, kind: str, row_count: int, column: DataField) -> Pa
 
 
 def _why_not(version: Version, column: DataField) -> str | None:
-    """Why no entry of a column is believed, if none is."""
+    """Reason to believe no entry of a column; None where there is none."""
     schema = version.schema
     if schema.options.global_index_ignores_updates:
         return "global-index.column-update-action=ignore lets it be wrong: build it anew without"

@@ -22,7 +22,7 @@ from app.types.values import placeholders
 NOBODY: Final = -1
 """No file of a group holds the column."""
 UNCLEAR: Final = -2
-"""It is not known which file has the column's values."""
+"""Several files may have the column's values."""
 
 _BYTES_OF_MEMBER: Final = 25
 _BYTES_OF_GROUP: Final = 49
@@ -135,9 +135,9 @@ class GroupColumns:
     """Columns of groups: which file holds a column, and its bounds.
 
     Attributes:
-        groups: of some files of a version.
+        groups: of files of a version.
         statistics: of this version's files.
-        derived: what was worked out of the groups, which those of all files share with their version.
+        derived: holders that were worked out before; groups of all files keep them with the version.
     """
 
     groups: RowIdGroups
@@ -154,7 +154,7 @@ class GroupColumns:
         return cls(groups, statistics, derived)
 
     def holders(self, column_id: int) -> NDArray[np.int64]:
-        """Where in ``members`` a column's files are, shape (groups,); :data:`NOBODY` or :data:`UNCLEAR`."""
+        """Places in ``members`` of a column's files, shape (groups,); :data:`NOBODY` or :data:`UNCLEAR`."""
         make = partial(self._find_holders, column_id)
         return self.derived.get_or_make(("holders", column_id), make, lambda places: places.nbytes)
 
@@ -164,9 +164,9 @@ class GroupColumns:
         return np.bincount(groups.numbers[self._holds(column_id)], minlength=len(groups.starts))
 
     def bounds(self, column: DataField, groups: NDArray[np.int64]) -> ColumnBounds | None:
-        """Bounds of a column in some groups whose files are alike; None for a key of a map."""
+        """Bounds of a column in groups whose files hold the same rows; None for a key of a map."""
         if column == ROW_ID:
-            # All data files of such a group have the same, and of each group the newest stands first.
+            # All data files of such a group have equal row ids, and the newest leads the group.
             files, back = np.unique(self.groups.leads[groups], return_inverse=True)
             row_ids = self.statistics.values(column, files)
             return None if row_ids is None else row_ids.take(back)
@@ -194,7 +194,7 @@ class GroupColumns:
         )
 
     def bounds_of_files(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
-        """Bounds of a column in some members that share their rows with no other file."""
+        """Bounds of a column in members that share their rows with no other file."""
         members = self.groups.members
         order = np.argsort(members)
         places = order[np.searchsorted(members, files, sorter=order)]

@@ -91,6 +91,7 @@ class Version:
             if (refusal := self.schema.options.refusal) is not None:
                 raise UnsupportedFormatError(f"table {self.table.name} {refusal}")
             with during(Phase.LOAD):
+                self.table.metadata.begin_index_entries(self.resolved)
                 files = self.manifest_files()
                 manifests = self.table.metadata.manifests(self.resolved, files)
                 contents = read_contents(self.table, self.resolved, manifests, self.needed)
