@@ -32,6 +32,7 @@ from __future__ import annotations
 import struct
 import sys
 import zlib
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -57,11 +58,17 @@ _BITS: Final = 7
 _LONGEST_VARINT: Final = 9
 """Bytes of a number below 2 ** 63."""
 _MOST_EXPANDED: Final = 1 << 30
+_LEAST_CLAIM_BYTES: Final = 1 << 20
 _BYTES_AT_ONCE: Final = 1 << 20
 _ROW_ID_BYTES: Final = 16
 """Memory that a byte of stored row ids takes at most while it is decoded."""
 _ENTRY_BYTES: Final = 160
 """Memory that an entry takes while its block is decoded."""
+
+
+def _claim(size: int, path: str) -> AbstractContextManager[object]:
+    # A claim takes as long as decoding many entries, and the load of a block has claimed so much for it.
+    return LEDGER.claim("decoding", size, path=path) if size > _LEAST_CLAIM_BYTES else nullcontext()
 
 
 def read_block(stored: bytes) -> NDArray[np.uint8]:
@@ -93,7 +100,7 @@ def _expanded(block: bytes, compression: int) -> bytes:
     if length > _MOST_EXPANDED:
         raise CorruptIndexError(f"expected a block of at most {_MOST_EXPANDED} bytes, found {length}")
     # A small file can say that it expands to anything.
-    with LEDGER.claim("decoding", length, path="a block of a global index"):
+    with _claim(length, "a block of a global index"):
         try:
             if compression == _ZSTD:
                 # One byte more tells a block that expands to more.
@@ -175,13 +182,14 @@ class Entries:
                     f"expected entries and where they start, found {number}, {is_indexed}"
                 )
         # A small block can expand to very many entries.
-        with LEDGER.claim("decoding", _ENTRY_BYTES * len(starts), path="entries of a global index"):
+        with _claim(_ENTRY_BYTES * len(starts), "entries of a global index"):
             body = data[:end]
             lengths, key_starts = read_varints(body, starts)
             key_ends = key_starts + lengths
             lengths, value_starts = read_varints(body, key_ends)
             entries = cls(body, key_starts, key_ends, value_starts, value_starts + lengths)
-            if not np.array_equal(entries.value_ends, np.append(starts[1:], end)[: len(starts)]):
+            ends = entries.value_ends
+            if len(starts) and ((ends[:-1] != starts[1:]).any() or ends[-1] != end):
                 raise CorruptIndexError("expected entries that lie back to back, found others")
         return entries
 
@@ -208,7 +216,7 @@ def read_row_ids(
     if (counts <= 0).any() or (lengths < counts).any():
         raise CorruptIndexError("expected row ids of each key, found fewer than were counted")
     total = int(lengths.sum())
-    with LEDGER.claim("decoding", _ROW_ID_BYTES * total, path="row ids of a global index"):
+    with _claim(_ROW_ID_BYTES * total, "row ids of a global index"):
         before = np.cumsum(lengths) - lengths
         if len(starts) == 1:
             stored = data[int(starts[0]) : int(ends[0])]
