@@ -29,7 +29,6 @@ from urllib.request import urlopen
 
 import numpy as np
 
-_FORMS: Final = ("point", "range", "in")
 _FIRST_RUNS: Final = 6
 _RUNS: Final = {"point": 15, "range": 15, "in": 5}
 _FACTOR: Final = 0x9E37_79B9_7F4A_7C15 % (1 << 40) | 1
@@ -243,14 +242,17 @@ def _conditions(form: str, total: int, seed: str) -> Iterator[list[int]]:
         yield sorted([ids[0], ids[0] + _IDS // 50_000] if form == "range" else ids)
 
 
-def compare(processes: Sequence[_Process], total: int, count: Callable[[], int]) -> None:
+def compare(
+    processes: Sequence[_Process], forms: Sequence[str], total: int, count: Callable[[], int]
+) -> None:
     """Has planners plan in turns, and prints medians.
 
     Args:
+        forms: of conditions.
         total: rows of the table.
         count: tells the calls of the store so far.
     """
-    for form in _FORMS:
+    for form in forms:
         literals = _conditions(form, total, form)
         for _ in range(_FIRST_RUNS):
             _plan_in_turns(processes, (form, "first"), next(literals), count)
@@ -262,7 +264,7 @@ def compare(processes: Sequence[_Process], total: int, count: Callable[[], int])
         for _ in range(_RUNS[form]):
             _plan_in_turns(processes, (form, "warm"), next(literals), count)
     print("| plan | planner | wall ms | processor ms | calls | files |\n|---|---|---:|---:|---:|---:|")
-    for form, state in product(_FORMS, ("first", "warm")):
+    for form, state in product(forms, ("first", "warm")):
         for each in processes:
             wall, processor, calls, files = map(median, zip(*each.took[form, state], strict=True))
             times = f"{wall * 1e3:,.1f} | {processor * 1e3:,.1f}"
@@ -314,7 +316,7 @@ def _compare(arguments: argparse.Namespace) -> None:
         processes = [_Process(name, command, environment) for name, command in commands.items()]
         for each in processes:
             stack.callback(each.close)
-        compare(processes, arguments.rows, count)
+        compare(processes, arguments.forms, arguments.rows, count)
 
 
 def _arguments() -> argparse.Namespace:
@@ -327,6 +329,7 @@ def _arguments() -> argparse.Namespace:
     comparing = commands.add_parser("compare")
     comparing.add_argument("directory", type=Path)
     comparing.add_argument("--rows", type=int, default=10_000_000, help="of all files")
+    comparing.add_argument("--forms", nargs="+", choices=_RUNS, default=[*_RUNS])
     comparing.add_argument("--pypaimon")
     comparing.add_argument("--engine")
     comparing.add_argument("--s3", action="store_true")
