@@ -1,25 +1,36 @@
-"""Plans by a BTree global index, by the service and by pypaimon, of a table that has no data files.
+"""Plans by a BTree global index, by the service, pypaimon and the Java engine, of a table without data files.
 
-``python benchmarks/global_indexes.py make DIRECTORY [FILES ROWS]`` writes the table, ``ours DIRECTORY`` and
-``pypaimon DIRECTORY`` plan it, each with a Python that has what it needs, and print how long the first plan
-took, and later ones with other literals in the median.
+``python benchmarks/global_indexes.py make DIRECTORY [FILES ROWS]`` writes the table. ``compare DIRECTORY``
+has planners in processes of their own plan the same conditions in turns: ``first`` is a new planner and its
+first plan, ``warm`` a plan of one that has planned other literals. ``--pypaimon PYTHON`` is a Python that has
+pypaimon, ``--engine CLASSPATH`` that of ``paimon-bundle``. ``--s3`` serves the directory from a bucket whose
+calls take 20 ms.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
 import struct
+import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
 from random import Random
 from statistics import median
 from typing import Any, Final
+from urllib.request import urlopen
 
 import numpy as np
 
-_RUNS: Final = 7
+_FIRST_RUNS: Final = 6
+_RUNS: Final = {"point": 15, "range": 15, "in": 5}
 _FACTOR: Final = 0x9E37_79B9_7F4A_7C15 % (1 << 40) | 1
 _IDS: Final = 1 << 40
 """Ids are row ids times an odd number, modulo this."""
@@ -115,72 +126,224 @@ def _varint(number: int) -> bytes:
     return bytes([number]) if number < 128 else bytes([number & 127 | 128]) + _varint(number >> 7)
 
 
-def _literals(total: int) -> Iterator[list[int]]:
-    random = Random(1)
+class _Ours:
+    """The service: ``open`` begins a new one."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._service: Any = None
+
+    def open(self) -> None:
+        from tests.tables import open_service  # noqa: PLC0415 - not where pypaimon plans
+
+        if self._service is not None:
+            self._service.close()
+        self._service = open_service(Path(), url=self._url)
+
+    def plan(self, form: str, ids: list[int]) -> int:
+        from app.planning.request.requests import (  # noqa: PLC0415 - likewise
+            PlanRequest,
+            SelectionForm,
+            TableRef,
+        )
+
+        condition = {
+            "point": f"id = {ids[0]}",
+            "in": f"id IN ({', '.join(map(str, ids))})",
+            "range": f"id BETWEEN {ids[0]} AND {ids[-1]}",
+        }[form]
+        request = PlanRequest(filter=condition, selection=SelectionForm.RANGES)
+        return len(self._service.plan(TableRef("golden", "golden", "rows"), request).files)
+
+
+class _PyPaimon:
+    """pypaimon: ``open`` begins a new catalog."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._table: Any = None
+
+    def open(self) -> None:
+        from pypaimon import CatalogFactory  # noqa: PLC0415 - not where the service plans
+
+        options = {"warehouse": self._url}
+        if self._url.startswith("s3:"):
+            options |= {
+                "fs.s3.endpoint": os.environ["AWS_ENDPOINT_URL"],
+                "fs.s3.accessKeyId": "key",
+                "fs.s3.accessKeySecret": "secret",
+                "fs.s3.region": "us-east-1",
+            }
+        self._table = CatalogFactory.create(options).get_table("golden.rows")
+
+    def plan(self, form: str, ids: list[int]) -> int:
+        builder = self._table.new_read_builder()
+        test = builder.new_predicate_builder()
+        predicate = {
+            "point": lambda: test.equal("id", ids[0]),
+            "in": lambda: test.is_in("id", ids),
+            "range": lambda: test.between("id", ids[0], ids[-1]),
+        }[form]()
+        splits = builder.with_filter(predicate).new_scan().plan().splits()
+        return sum(len(split.files) for split in splits)
+
+
+def answer(planner: _Ours | _PyPaimon) -> None:
+    """Plans each condition that a line of standard input has; ``open`` begins a new planner."""
+    for line in sys.stdin:
+        form, *ids = line.split()
+        wall, processor, files = time.perf_counter(), time.process_time(), 0
+        if form == "open":
+            planner.open()
+        else:
+            files = planner.plan(form, list(map(int, ids)))
+        took = time.perf_counter() - wall, time.process_time() - processor
+        print("answer", *took, files, flush=True)
+
+
+class _Process:
+    """A planner in a process of its own."""
+
+    def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.name = name
+        self.took: dict[tuple[str, str], list[tuple[float, float, int, int]]] = defaultdict(list)
+        """Seconds, seconds of the processor, calls of the store, and files, by form and state."""
+        self._process = subprocess.Popen(  # noqa: S603 - the planners that the caller names
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, **environment},
+        )
+
+    def ask(self, form: str, ids: Sequence[int] = ()) -> tuple[float, float, int]:
+        """Has it plan; seconds, seconds of the processor, and files."""
+        assert self._process.stdin is not None  # noqa: S101 - they are pipes
+        assert self._process.stdout is not None  # noqa: S101 - likewise
+        self._process.stdin.write(" ".join([form, *map(str, ids)]) + "\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith("answer "):
+                _, wall, processor, files = line.split()
+                return float(wall), float(processor), int(files)
+        raise RuntimeError(f"{self.name} ended")
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._process.kill()
+        self._process.wait()
+
+
+def _conditions(form: str, total: int, seed: str) -> Iterator[list[int]]:
+    random = Random(seed)
     while True:
-        yield sorted(random.randrange(total) * _FACTOR % _IDS for _ in range(_IN))
+        ids = [random.randrange(total) * _FACTOR % _IDS for _ in range(_IN if form == "in" else 1)]
+        yield sorted([ids[0], ids[0] + _IDS // 50_000] if form == "range" else ids)
 
 
-def _show(name: str, plan: Callable[[str, list[int]], int], total: int, form: str) -> None:
-    seconds, files, literals = [], 0, _literals(total)
-    for _ in range(1 + _RUNS):
-        wanted, begun = next(literals), time.perf_counter()
-        files = plan(form, wanted)
-        seconds.append((time.perf_counter() - begun) * 1000)
-    print(
-        f"{name:9} {form:6} first {seconds[0]:10,.1f}, then {median(seconds[1:]):10,.1f} ms, {files:5} files",
-        flush=True,
-    )
+def compare(
+    processes: Sequence[_Process], forms: Sequence[str], total: int, count: Callable[[], int]
+) -> None:
+    """Has planners plan in turns, and prints medians.
 
-
-def ours(directory: Path, forms: list[str]) -> None:
-    """Prints what plans of the service take; each form begins in a new service."""
-    from app.planning.request.requests import PlanRequest, SelectionForm, TableRef  # noqa: PLC0415 - as above
-    from tests.tables import open_service  # noqa: PLC0415 - likewise
-
+    Args:
+        forms: of conditions.
+        total: rows of the table.
+        count: tells the calls of the store so far.
+    """
     for form in forms:
-        service = open_service(directory)
+        literals = _conditions(form, total, form)
+        for _ in range(_FIRST_RUNS):
+            _plan_in_turns(processes, (form, "first"), next(literals), count)
+        # The first of a process loads code.
+        for each in processes:
+            del each.took[form, "first"][0]
+        for _ in range(_RUNS[form]):
+            _plan_in_turns(processes, (form, "warm-up"), next(literals), count)
+        for _ in range(_RUNS[form]):
+            _plan_in_turns(processes, (form, "warm"), next(literals), count)
+    print("| plan | planner | wall ms | processor ms | calls | files |\n|---|---|---:|---:|---:|---:|")
+    for form, state in product(forms, ("first", "warm")):
+        for each in processes:
+            wall, processor, calls, files = map(median, zip(*each.took[form, state], strict=True))
+            times = f"{wall * 1e3:,.1f} | {processor * 1e3:,.1f}"
+            print(f"| {state} {form} | {each.name} | {times} | {calls:.0f} | {files:.0f} |")
 
-        def plan(form: str, ids: list[int], service: Any = service) -> int:
-            condition = {
-                "point": f"id = {ids[0]}",
-                "in": f"id IN ({', '.join(map(str, ids))})",
-                "range": f"id BETWEEN {ids[0]} AND {ids[0] + _IDS // 50_000}",
-            }[form]
-            request = PlanRequest(filter=condition, selection=SelectionForm.RANGES)
-            return len(service.plan(TableRef("golden", "golden", "rows"), request).files)
 
-        total = service.plan(TableRef("golden", "golden", "rows"), PlanRequest()).summary.rows_total
-        _show("ours", plan, total, form)
-        service.close()
+def _plan_in_turns(
+    processes: Sequence[_Process], key: tuple[str, str], ids: list[int], count: Callable[[], int]
+) -> None:
+    form, state = key
+    answers = set()
+    for each in processes:
+        before = count()
+        opened = each.ask("open")[:2] if state == "first" else (0.0, 0.0)
+        wall, processor, files = each.ask(form, ids)
+        each.took[key].append((opened[0] + wall, opened[1] + processor, count() - before, files))
+        answers.add(files)
+    if len(answers) > 1:
+        print(f"planners disagree on {form} {ids[0]}: {answers} files", flush=True)
 
 
-def pypaimon(directory: Path, forms: list[str]) -> None:
-    """Prints what plans of pypaimon take."""
-    from pypaimon import CatalogFactory  # noqa: PLC0415 - as above
+def _compare(arguments: argparse.Namespace) -> None:
+    """Begins the planners and ends them."""
+    from benchmarks.served_directory import ALL, BUCKET, COUNTS, serve  # noqa: PLC0415 - as above
 
-    for form in forms:
-        table = CatalogFactory.create({"warehouse": str(directory)}).get_table("golden.rows")
+    with ExitStack() as stack:
+        url, environment, count = arguments.directory.absolute().as_uri(), {}, lambda: 0
+        if arguments.s3:
+            endpoint = stack.enter_context(serve(arguments.directory.parent, 0.02))
+            url = f"s3://{BUCKET}/{arguments.directory.name}"
+            environment = {
+                "AWS_ACCESS_KEY_ID": "key",
+                "AWS_SECRET_ACCESS_KEY": "secret",
+                "AWS_DEFAULT_REGION": "us-east-1",
+                "AWS_ENDPOINT_URL": endpoint,
+            }
 
-        def plan(form: str, ids: list[int], table: Any = table) -> int:
-            builder = table.new_read_builder()
-            test = builder.new_predicate_builder()
-            predicate = {
-                "point": lambda: test.equal("id", ids[0]),
-                "in": lambda: test.is_in("id", ids),
-                "range": lambda: test.between("id", ids[0], ids[0] + _IDS // 50_000),
-            }[form]()
-            splits = builder.with_filter(predicate).new_scan().plan().splits()
-            return sum(len(split.files) for split in splits)
+            def count() -> int:
+                with urlopen(endpoint + COUNTS) as response:  # noqa: S310 - our own server
+                    return int(json.load(response).get(ALL, 0))
 
-        total = table.snapshot_manager().get_latest_snapshot().total_record_count
-        _show("pypaimon", plan, total, form)
+        here = str(Path(__file__))
+        commands = {"paimon-index": [sys.executable, here, "ours", url]}
+        if arguments.pypaimon:
+            commands["pypaimon"] = [arguments.pypaimon, here, "pypaimon", url]
+        if arguments.engine:
+            program = str(Path(__file__).with_name("GlobalIndexPlans.java"))
+            commands["engine, warm JVM"] = ["java", "-Xmx4g", "-cp", arguments.engine, program, url]
+        processes = [_Process(name, command, environment) for name, command in commands.items()]
+        for each in processes:
+            stack.callback(each.close)
+        compare(processes, arguments.forms, arguments.rows, count)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    making = commands.add_parser("make")
+    making.add_argument("directory", type=Path)
+    making.add_argument("files", type=int, nargs="?", default=1_000)
+    making.add_argument("rows", type=int, nargs="?", default=10_000)
+    comparing = commands.add_parser("compare")
+    comparing.add_argument("directory", type=Path)
+    comparing.add_argument("--rows", type=int, default=10_000_000, help="of all files")
+    comparing.add_argument("--forms", nargs="+", choices=_RUNS, default=[*_RUNS])
+    comparing.add_argument("--pypaimon")
+    comparing.add_argument("--engine")
+    comparing.add_argument("--s3", action="store_true")
+    for name in ("ours", "pypaimon"):
+        commands.add_parser(name).add_argument("url")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":
-    command, where, *numbers = sys.argv[1:]
-    match command:
+    given = _arguments()
+    match given.command:
         case "make":
-            make(Path(where), *map(int, numbers or ("1000", "10000")))
+            make(given.directory, given.files, given.rows)
+        case "compare":
+            _compare(given)
         case _:
-            {"ours": ours, "pypaimon": pypaimon}[command](Path(where), numbers or ["point", "in", "range"])
+            answer(_Ours(given.url) if given.command == "ours" else _PyPaimon(given.url))

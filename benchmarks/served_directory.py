@@ -130,4 +130,6 @@ class _Server:
             else _LISTED.format(key=escape(prefix + path.name), written=_WRITTEN, size=path.stat().st_size)
             for path in names
         ]
-        return f"<ListBucketResult>{''.join(listed)}</ListBucketResult>"
+        # Arrow takes a listing without a count for one of nothing.
+        count = f"<KeyCount>{len(listed)}</KeyCount>"
+        return f"<ListBucketResult>{count}{''.join(listed)}</ListBucketResult>"

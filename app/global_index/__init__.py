@@ -1,4 +1,4 @@
-"""Global indexes: which rows of a range of row ids have a key, in files of their own.
+"""Global indexes: files that list, by key, rows of a range of row ids.
 
 A search (:mod:`app.global_index.search`) names the pieces of index files that it needs, and somebody who
 knows storage reads them. Kinds: :mod:`app.global_index.btree` and :mod:`app.global_index.bitmap`.
@@ -6,25 +6,25 @@ knows storage reads them. Kinds: :mod:`app.global_index.btree` and :mod:`app.glo
 
 from app.global_index.index_file import KeyBounds, Piece, Search
 from app.global_index.keys import same_keys, takes
-from app.global_index.search import KINDS, Part, is_met_by_others, searches
+from app.global_index.search import KINDS, Part, finds_complement, searches
 
 __all__ = [
     # Kinds of files by the names that index manifests give them.
     "KINDS",
-    # The first and last key of a file, as its entry tells them.
+    # The first and last key of a file, from its entry.
     "KeyBounds",
-    # A file, and the keys that its entry tells of.
+    # A file and the bounds of its keys.
     "Part",
     # A part of a file to read.
     "Piece",
-    # A search, which asks for pieces until it knows its rows.
+    # A search, which names pieces to read until it has its rows.
     "Search",
-    # Whether the rows that searches find are those that do not match.
-    "is_met_by_others",
-    # Whether values of two types are serialized alike.
+    # Tells whether searches find the rows that do not match.
+    "finds_complement",
+    # Tells whether values of two types are serialized alike.
     "same_keys",
     # Searches for the rows of a condition.
     "searches",
-    # Whether global indexes hold values of a type.
+    # Tells whether global indexes hold values of a type.
     "takes",
 ]

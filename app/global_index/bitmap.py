@@ -9,7 +9,7 @@ width              meaning
 bitmaps            64-bit Roaring: null rows, other rows, those of each key
 dictionary blocks  varint n, then n x (varint key length, key, varint offset, varint size of its
                    bitmap), by serialized keys, which is no order of values
-index block        likewise: first key, offset and size of each dictionary block
+index block        varint n, then n x (first key, offset and size of a dictionary block)
 48                 footer
 =================  ============================================================================
 
@@ -56,18 +56,18 @@ _FOOTER: Final = struct.Struct(">qiqiqiiii")
 
 
 class Footer(NamedTuple):
-    """Where the parts of a file lie."""
+    """Places of the parts of a file."""
 
     nulls_offset: int
     nulls_size: int
-    others_offset: int
-    others_size: int
+    not_null_offset: int
+    not_null_size: int
     index_offset: int
     index_size: int
 
     @classmethod
     def read(cls, tail: Tail) -> Self | None:
-        """The footer at the end of a file; None where the file has the format of 1.4.
+        """Decode the footer at the end of a file; None where the file has the format of 1.4.
 
         Raises UnsupportedFormatError: it is of another version.
         """
@@ -83,7 +83,7 @@ class Footer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dictionary:
-    """A block of keys: serialized, as they are ordered, and offset and size of what each stands for."""
+    """A block of keys in the order of their bytes, and offset and size of the bitmap or block of each."""
 
     stored: list[bytes]
     keys: Keys
@@ -92,7 +92,7 @@ class Dictionary:
 
     @classmethod
     def read(cls, content: bytes, data_type: DataType) -> Self:
-        """A block with its trailer; raises CorruptIndexError."""
+        """Decode a block with its trailer; raises CorruptIndexError."""
         data = read_block(content).tobytes()
         stored: list[bytes] = []
         starts: list[int] = []
@@ -150,8 +150,8 @@ class BitmapFile(IndexFile):
             index = yield from self._whole(tail)
             return index.null_rows()
         (rows,) = yield [tail.piece(footer.nulls_offset, footer.nulls_size, "rows", self._read_rows)]
-        found: RowSet = rows
-        return found.rows
+        nulls: RowSet = rows
+        return nulls.rows
 
     @override
     def rows_with(self, keys: Sequence[Key]) -> Search:
@@ -178,7 +178,12 @@ class BitmapFile(IndexFile):
         stored: Sequence[bytes] | None,
         of_whole: Callable[[RowIndex], BitMap],
     ) -> Search:
-        """Rows of the keys that are ``chosen``; ``stored``: the forms that these have, if they are known."""
+        """Search for rows of the keys that ``chosen`` selects.
+
+        Args:
+            stored: every serialized form of these keys; None where it cannot be listed.
+            of_whole: searches a file of 1.4.
+        """
         (tail,) = yield [self.tail()]
         footer = Footer.read(tail)
         if footer is None:
@@ -190,10 +195,10 @@ class BitmapFile(IndexFile):
         (blocks,) = yield [index_piece]
         numbers = range(len(blocks.stored))
         if stored is not None:
-            found = {bisect_right(blocks.stored, form) - 1 for form in stored}
-            numbers = sorted(found - {-1})  # type: ignore[assignment] # numbers of blocks
+            holding = {bisect_right(blocks.stored, form) - 1 for form in stored}
+            numbers = sorted(holding - {-1})  # type: ignore[assignment] # numbers of blocks
         places: list[tuple[int, int]] = []
-        for some in portions(numbers):
+        for portion in portions(numbers):
             pieces = [
                 tail.piece(
                     int(blocks.offsets[at]),
@@ -201,14 +206,14 @@ class BitmapFile(IndexFile):
                     "dictionary",
                     self._read_dictionary,
                 )
-                for at in some
+                for at in portion
             ]
             for block in (yield pieces):
                 here = chosen(block.keys)
                 places += zip(block.offsets[here].tolist(), block.sizes[here].tolist(), strict=True)
         matching = BitMap()
-        for some_places in portions(places):
-            pieces = [tail.piece(offset, size, "rows", self._read_rows) for offset, size in some_places]
+        for portion_of_places in portions(places):
+            pieces = [tail.piece(offset, size, "rows", self._read_rows) for offset, size in portion_of_places]
             for rows in (yield pieces):
                 matching |= rows.rows
         return matching

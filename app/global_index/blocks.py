@@ -32,6 +32,7 @@ from __future__ import annotations
 import struct
 import sys
 import zlib
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -57,19 +58,25 @@ _BITS: Final = 7
 _LONGEST_VARINT: Final = 9
 """Bytes of a number below 2 ** 63."""
 _MOST_EXPANDED: Final = 1 << 30
+_LEAST_CLAIM_BYTES: Final = 1 << 20
 _BYTES_AT_ONCE: Final = 1 << 20
 _ROW_ID_BYTES: Final = 16
-"""That a byte of stored row ids takes at most while it is decoded."""
+"""Memory that a byte of stored row ids takes at most while it is decoded."""
 _ENTRY_BYTES: Final = 160
-"""That an entry takes while its block is taken apart."""
+"""Memory that an entry takes while its block is decoded."""
+
+
+def _claim(size: int, path: str) -> AbstractContextManager[object]:
+    # A claim takes as long as decoding many entries, and the load of a block has claimed so much for it.
+    return LEDGER.claim("decoding", size, path=path) if size > _LEAST_CLAIM_BYTES else nullcontext()
 
 
 def read_block(stored: bytes) -> NDArray[np.uint8]:
-    """The expanded bytes of a block, which is given with its trailer.
+    """Expand a block, which is given with its trailer.
 
     Raises:
         CorruptIndexError: it is cut off, its checksum is wrong, or it does not expand to its length.
-        UnsupportedFormatError: it is compressed in another way than those known here.
+        UnsupportedFormatError: no codec here expands its compression.
         MemoryShortError, LimitExceededError: there is no memory for what it expands to.
     """
     if len(stored) < TRAILER_BYTES:
@@ -93,7 +100,7 @@ def _expanded(block: bytes, compression: int) -> bytes:
     if length > _MOST_EXPANDED:
         raise CorruptIndexError(f"expected a block of at most {_MOST_EXPANDED} bytes, found {length}")
     # A small file can say that it expands to anything.
-    with LEDGER.claim("decoding", length, path="a block of a global index"):
+    with _claim(length, "a block of a global index"):
         try:
             if compression == _ZSTD:
                 # One byte more tells a block that expands to more.
@@ -114,10 +121,15 @@ def _expanded(block: bytes, compression: int) -> bytes:
 
 
 def read_varints(
-    data: NDArray[np.uint8], at: NDArray[np.int64]
+    data: NDArray[np.uint8], at: NDArray[np.signedinteger]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The varints at some places, and the places behind them; raises CorruptIndexError."""
-    numbers, ends = np.zeros(len(at), np.int64), at.copy()
+    """Decode the varints at given places; also returns where each ends. Raises CorruptIndexError."""
+    if len(at) and not 0 <= int(at.min()) <= int(at.max()) < len(data):
+        raise CorruptIndexError("expected a number of varying width, found none")
+    numbers = data[at].astype(np.int64)
+    if int(numbers.max(initial=0)) < _CONTINUES:
+        return numbers, at.astype(np.int64) + 1
+    numbers, ends = np.zeros(len(at), np.int64), at.astype(np.int64)
     going = np.arange(len(at))
     for place in range(_LONGEST_VARINT):
         where = ends[going]
@@ -133,7 +145,7 @@ def read_varints(
 
 
 def write_varint(number: int) -> bytes:
-    """A number as a varint."""
+    """Encode a number as a varint."""
     written = bytearray()
     while number >= _CONTINUES:
         written.append(number & (_CONTINUES - 1) | _CONTINUES)
@@ -154,7 +166,7 @@ class Entries:
 
     @classmethod
     def read(cls, data: NDArray[np.uint8]) -> Self:
-        """The entries of an expanded block; raises CorruptIndexError."""
+        """Locate the entries of an expanded block; raises CorruptIndexError."""
         if len(data) < _END.size:
             raise CorruptIndexError(f"expected a block of entries, found {len(data)} bytes")
         end = len(data) - _END.size
@@ -170,32 +182,31 @@ class Entries:
                     f"expected entries and where they start, found {number}, {is_indexed}"
                 )
         # A small block can expand to very many entries.
-        with LEDGER.claim("decoding", _ENTRY_BYTES * len(starts), path="entries of a global index"):
+        with _claim(_ENTRY_BYTES * len(starts), "entries of a global index"):
             body = data[:end]
             lengths, key_starts = read_varints(body, starts)
             key_ends = key_starts + lengths
             lengths, value_starts = read_varints(body, key_ends)
             entries = cls(body, key_starts, key_ends, value_starts, value_starts + lengths)
-            if not np.array_equal(entries.value_ends, np.append(starts[1:], end)[: len(starts)]):
+            ends = entries.value_ends
+            if len(starts) and ((ends[:-1] != starts[1:]).any() or ends[-1] != end):
                 raise CorruptIndexError("expected entries that lie back to back, found others")
         return entries
 
     def __len__(self) -> int:
         return len(self.key_starts)
 
-    @property
-    def nbytes(self) -> int:
-        """About how much memory the object takes."""
-        return self.data.nbytes + 4 * self.key_starts.nbytes
-
 
 def read_row_ids(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], row_count: int
+    data: NDArray[np.uint8],
+    starts: NDArray[np.signedinteger],
+    ends: NDArray[np.signedinteger],
+    row_count: int,
 ) -> NDArray[np.uint32]:
-    """The row ids of some values, each a varint of how many follow, and these as varints.
+    """Decode the row ids of values, each a varint of how many follow, and these as varints.
 
     Raises:
-        CorruptIndexError: there are others than were counted, or one that is not below ``row_count``.
+        CorruptIndexError: their number is not the one that was counted, or one is not below ``row_count``.
         MemoryShortError, LimitExceededError: there is no memory for them.
     """
     counts, starts = read_varints(data, starts)
@@ -205,7 +216,7 @@ def read_row_ids(
     if (counts <= 0).any() or (lengths < counts).any():
         raise CorruptIndexError("expected row ids of each key, found fewer than were counted")
     total = int(lengths.sum())
-    with LEDGER.claim("decoding", _ROW_ID_BYTES * total, path="row ids of a global index"):
+    with _claim(_ROW_ID_BYTES * total, "row ids of a global index"):
         before = np.cumsum(lengths) - lengths
         if len(starts) == 1:
             stored = data[int(starts[0]) : int(ends[0])]
@@ -219,7 +230,7 @@ def read_row_ids(
         done = start = 0
         while start < total:
             stop = min(start + _BYTES_AT_ONCE, total)
-            # No number is cut: what goes on behind the portion is left to the next one.
+            # No number is cut: the next portion begins with the one that goes on behind this.
             stop -= int(is_last[start:stop][::-1].argmax())
             numbers = _numbers(stored[start:stop], np.flatnonzero(is_last[start:stop]))
             if int(numbers.max()) >= row_count:
@@ -230,7 +241,7 @@ def read_row_ids(
 
 
 def _numbers(stored: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The varints that lie back to back, given where the last byte of each is."""
+    """Decode varints that lie back to back, by the place of the last byte of each."""
     widths = np.diff(ends, prepend=-1)
     if not len(widths) or int(widths.max()) > _BITS:
         raise CorruptIndexError("expected row ids of a range, found one that is too large")

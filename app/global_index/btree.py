@@ -5,7 +5,7 @@ width              meaning
 =================  ============================================================================
 data blocks        entries (:mod:`app.global_index.blocks`): key, and varint count and row ids
 null rows          64-bit Roaring bitmap, then u32 its CRC-32; absent where there are none
-bloom filter       of 2.1; is never asked here: of large files it is larger than a data block
+bloom filter       of 2.1; not read here: in large files it is larger than a data block
 index block        entries: last key of each data block, and varint offset and size of the block
 52                 footer
 =================  ============================================================================
@@ -30,12 +30,13 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pyroaring import BitMap
 from typing_extensions import override
 
@@ -55,7 +56,7 @@ _OBJECT_BYTES: Final = 64
 
 
 class Footer(NamedTuple):
-    """Where the parts of a file lie; sizes of 0 stand for none."""
+    """Places of the parts of a file; a size of 0 stands for no such part."""
 
     index_offset: int
     index_size: int
@@ -64,7 +65,7 @@ class Footer(NamedTuple):
 
     @classmethod
     def read(cls, tail: Tail) -> Self:
-        """The footer at the end of a file.
+        """Decode the footer at the end of a file.
 
         Raises:
             CorruptIndexError: there is none.
@@ -85,47 +86,58 @@ class Footer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """The entries of a block and their keys."""
+    """A data block: its keys, and where the row ids of each lie in ``data``; int32, shape (n,)."""
 
-    entries: Entries
+    data: NDArray[np.uint8]
     keys: Keys
+    starts: NDArray[np.int32]
+    ends: NDArray[np.int32]
 
     @classmethod
     def read(cls, stored: bytes, data_type: DataType) -> Self:
-        """A block with its trailer."""
-        entries = Entries.read(read_block(stored))
-        keys = read_keys(entries.data, entries.key_starts, entries.key_ends, data_type)
-        check_ascending(keys)
-        return cls(entries, keys)
+        """Decodes a block with its trailer."""
+        entries, keys = _read_entries(stored, data_type)
+        starts, ends = (places.astype(np.int32) for places in (entries.value_starts, entries.value_ends))
+        return cls(entries.data, keys, starts, ends)
 
     @property
     def nbytes(self) -> int:
         """About how much memory the object takes."""
-        objects = _OBJECT_BYTES * len(self.keys) if self.keys.dtype == object else 0
-        return self.entries.nbytes + self.keys.nbytes + objects
+        return self.data.nbytes + _bytes_of(self.keys) + self.starts.nbytes + self.ends.nbytes
 
-    def handles(self, numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """Of an index block: offsets and sizes of some data blocks."""
-        some = np.array(numbers, np.int64)
-        offsets, at = read_varints(self.entries.data, self.entries.value_starts[some])
-        sizes, ends = read_varints(self.entries.data, at)
-        if not np.array_equal(ends, self.entries.value_ends[some]):
+    def values(self, keys: Keys) -> list[bytes]:
+        """Selects the serialized row ids of ascending keys."""
+        first, last = self.keys.searchsorted(keys).tolist(), self.keys.searchsorted(keys, "right").tolist()
+        entries = chain.from_iterable(map(range, first, last))
+        return [self.data[self.starts[at] : self.ends[at]].tobytes() for at in entries]
+
+    def rows(self, entries: slice, row_count: int) -> BitMap:
+        """Decodes the row ids of entries."""
+        return bitmap_of(read_row_ids(self.data, self.starts[entries], self.ends[entries], row_count))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexBlock:
+    """The last key of each data block, and offset and size of the block; int64, shape (n,)."""
+
+    keys: Keys
+    offsets: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def read(cls, stored: bytes, data_type: DataType) -> Self:
+        """Decodes a block with its trailer."""
+        entries, keys = _read_entries(stored, data_type)
+        offsets, at = read_varints(entries.data, entries.value_starts)
+        sizes, ends = read_varints(entries.data, at)
+        if not np.array_equal(ends, entries.value_ends):
             raise CorruptIndexError("expected offset and size of each data block, found others")
-        return zip(offsets.tolist(), sizes.tolist(), strict=True)
+        return cls(keys, offsets, sizes)
 
-    def values(self, asked: Keys) -> list[bytes]:
-        """The values of entries that have one of ascending keys."""
-        first, last = (np.searchsorted(self.keys, asked, side) for side in ("left", "right"))
-        some = np.flatnonzero(last > first)
-        numbers = chain.from_iterable(map(range, first[some].tolist(), last[some].tolist()))
-        entries = self.entries
-        return [entries.data[entries.value_starts[at] : entries.value_ends[at]].tobytes() for at in numbers]
-
-    def rows(self, chosen: slice, row_count: int) -> BitMap:
-        """The rows of some entries."""
-        entries = self.entries
-        ids = read_row_ids(entries.data, entries.value_starts[chosen], entries.value_ends[chosen], row_count)
-        return bitmap_of(ids)
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the object takes."""
+        return _bytes_of(self.keys) + self.offsets.nbytes + self.sizes.nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,24 +152,24 @@ class BTreeFile(IndexFile):
             return BitMap()
         size = footer.nulls_size + _CHECKSUM.size
         (rows,) = yield [tail.piece(footer.nulls_offset, size, "null rows", self._read_nulls)]
-        found: RowSet = rows
-        return found.rows
+        nulls: RowSet = rows
+        return nulls.rows
 
     @override
     def rows_with(self, keys: Sequence[Key]) -> Search:
         tail, index = yield from self._open()
-        asked = array_of(keys, index.keys)
+        literals = array_of(keys, index.keys)
         # A key can go on in the next block where it ends one.
-        first, last = (np.searchsorted(index.keys, asked, side) for side in ("left", "right"))
-        wanted: set[int] = set()
+        first, last = index.keys.searchsorted(literals), index.keys.searchsorted(literals, "right")
+        numbers: set[int] = set()
         for start, stop in set(zip(first.tolist(), last.tolist(), strict=True)):
-            wanted.update(range(start, min(stop + 1, len(index.keys))))
+            numbers.update(range(start, min(stop + 1, len(index.keys))))
         values: list[bytes] = []
-        for numbers in portions(sorted(wanted)):
-            lows, highs = last.searchsorted(numbers), first.searchsorted(numbers, "right")
-            blocks = yield self._pieces(tail, index, numbers)
+        for portion in portions(sorted(numbers)):
+            lows, highs = last.searchsorted(portion), first.searchsorted(portion, "right")
+            blocks = yield self._pieces(tail, index, portion)
             for block, low, high in zip(blocks, lows.tolist(), highs.tolist(), strict=True):
-                values += block.values(asked[low:high])
+                values += block.values(literals[low:high])
         ends = np.cumsum(np.fromiter(map(len, values), np.int64, len(values)))
         starts = np.append(np.zeros(1, np.int64), ends)[: len(ends)]
         return bitmap_of(
@@ -176,18 +188,23 @@ class BTreeFile(IndexFile):
                 matching |= block.rows(slice(low, max(low, high)), self.row_count)
         return matching
 
-    def _open(self) -> Generator[Sequence[Piece], Sequence[Any], tuple[Tail, Block]]:
+    def _open(self) -> Generator[Sequence[Piece], Sequence[Any], tuple[Tail, IndexBlock]]:
         (tail,) = yield [self.tail()]
         footer = Footer.read(tail)
-        piece = tail.piece(footer.index_offset, footer.index_size + TRAILER_BYTES, "block", self._read_block)
-        (index,) = yield [piece]
+        size = footer.index_size + TRAILER_BYTES
+        (index,) = yield [tail.piece(footer.index_offset, size, "index block", self._read_index)]
         return tail, index
 
-    def _pieces(self, tail: Tail, index: Block, numbers: Sequence[int]) -> list[Piece]:
+    def _pieces(self, tail: Tail, index: IndexBlock, numbers: Sequence[int]) -> list[Piece]:
         return [
-            tail.piece(offset, size + TRAILER_BYTES, "block", self._read_block)
-            for offset, size in index.handles(numbers)
+            tail.piece(
+                int(index.offsets[at]), int(index.sizes[at]) + TRAILER_BYTES, "block", self._read_block
+            )
+            for at in numbers
         ]
+
+    def _read_index(self, stored: bytes) -> IndexBlock:
+        return IndexBlock.read(stored, self.data_type)
 
     def _read_block(self, stored: bytes) -> Block:
         return Block.read(stored, self.data_type)
@@ -198,3 +215,14 @@ class BTreeFile(IndexFile):
         if actual != checksum:
             raise CorruptIndexError(f"expected null rows of checksum {checksum:08x}, found {actual:08x}")
         return RowSet.read(data, self.row_count)
+
+
+def _read_entries(stored: bytes, data_type: DataType) -> tuple[Entries, Keys]:
+    entries = Entries.read(read_block(stored))
+    keys = read_keys(entries.data, entries.key_starts, entries.key_ends, data_type)
+    check_ascending(keys)
+    return entries, keys
+
+
+def _bytes_of(keys: Keys) -> int:
+    return keys.nbytes + (_OBJECT_BYTES * len(keys) if keys.dtype == object else 0)

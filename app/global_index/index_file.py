@@ -33,7 +33,7 @@ from app.types.roaring import read_bitmap
 Item = TypeVar("Item")
 
 TAIL_BYTES: Final = 64 << 10
-"""So much of a file's end is read at first: the whole of most, and of others all but blocks of entries."""
+"""Bytes of a file's end that are read first: all of a small file, footer and index block of a large one."""
 
 _PIECES_AT_ONCE: Final = 64
 _EMPTY_BYTES: Final = 64
@@ -43,7 +43,7 @@ _BITMAPS: Final = struct.Struct("<QI")
 
 
 class Piece(NamedTuple):
-    """Bytes of a file and what they are read as; ``content`` where they are there already."""
+    """Bytes of a file and their decoder; ``content`` is set where the bytes are in memory already."""
 
     offset: int
     size: int
@@ -53,16 +53,16 @@ class Piece(NamedTuple):
 
 
 Search: TypeAlias = Generator[Sequence[Piece], Sequence[Any], BitMap]
-"""Asks for pieces, is sent what they are read as, and returns rows, counted from the first of the range."""
+"""Yields pieces, is sent them decoded, and returns rows, counted from the first of the range."""
 
 
 def portions(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Items cut up, so that a search asks for a bounded number of pieces at a time."""
+    """Cut items up, so that a search names a bounded number of pieces at a time."""
     return (items[at : at + _PIECES_AT_ONCE] for at in range(0, len(items), _PIECES_AT_ONCE))
 
 
 class KeyBounds(NamedTuple):
-    """What an entry says of a file: smallest and largest key (None: not told), and whether there are any."""
+    """Smallest and largest key of a file (None: not recorded), and whether it has keys and null rows."""
 
     low: Key | None
     high: Key | None
@@ -71,7 +71,7 @@ class KeyBounds(NamedTuple):
 
     @classmethod
     def read(cls, metadata: bytes | None, data_type: DataType) -> Self:
-        """The bounds of an entry; raises CorruptIndexError."""
+        """Decode the metadata of an entry; raises CorruptIndexError."""
         if metadata is None:
             return cls(None, None, has_keys=True, has_nulls=True)
         stored: list[bytes | None] = []
@@ -93,7 +93,7 @@ class KeyBounds(NamedTuple):
         keys: list[Key | None] = []
         for bit, key in enumerate(stored):
             is_missing = not is_text and not key if flags is None else bool(flags >> bit & 1)
-            # What has no flags may be an empty text or nothing: it bounds nothing.
+            # Without flags no bytes may be an empty text or no key: they bound nothing.
             is_unclear = flags is None and not key
             keys.append(None if is_missing or is_unclear or key is None else read_key(key, data_type))
         has_keys = any(key is not None for key in keys) or (flags is None and is_text)
@@ -115,7 +115,7 @@ class Tail:
         return len(self.content)
 
     def piece(self, offset: int, size: int, form: str, read: Callable[[bytes], Any]) -> Piece:
-        """A piece of the file, with its bytes where they are in the tail."""
+        """Piece of the file, with its bytes where they are in the tail."""
         if not (offset >= 0 and size >= 0 and offset + size <= self.start + len(self.content)):
             raise CorruptIndexError(f"expected {form} within the file, found {size} bytes at {offset}")
         at = offset - self.start
@@ -132,18 +132,18 @@ class IndexFile(ABC):
 
     @abstractmethod
     def null_rows(self) -> Search:
-        """Rows without a value."""
+        """Search for rows without a value."""
 
     @abstractmethod
     def rows_with(self, keys: Sequence[Key]) -> Search:
-        """Rows that have one of ``keys``, which ascend."""
+        """Search for rows that have one of ascending keys."""
 
     @abstractmethod
     def rows_between(self, start: Key | None, stop: Key | None) -> Search:
-        """Rows with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        """Search for rows with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
 
     def tail(self) -> Piece:
-        """The end of the file, which a search asks for first."""
+        """Piece at the end of the file, which a search reads first."""
         size = min(self.size, TAIL_BYTES)
         start = self.size - size
         return Piece(start, size, "tail", lambda content: Tail(start, content))

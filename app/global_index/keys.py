@@ -1,4 +1,4 @@
-"""Keys of global indexes: how values are serialized, and the order in which files have them.
+"""Keys of global indexes: the serialized form of values, and their order in files.
 
 ========================================  ================================================================
 type                                      serialized, little endian
@@ -69,7 +69,7 @@ def same_keys(one: DataType, other: DataType) -> bool:
 def read_keys(
     data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], data_type: DataType
 ) -> Keys:
-    """The keys that lie at some places; raises CorruptIndexError where one is none of the type's."""
+    """Decode the keys at given places; raises CorruptIndexError where one is none of the type's."""
     if data_type.root in STRING_ROOTS or _is_wide(data_type):
         stored = data.tobytes()
         texts = [stored[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
@@ -84,8 +84,11 @@ def read_keys(
     lengths = ends - starts
     if (lengths <= width if is_split else lengths != width).any():
         raise CorruptIndexError(f"expected keys of {width} bytes for {data_type}, found others")
-    bits = data[starts[:, None] + np.arange(width)]
-    numbers: NDArray[np.int64] = np.ascontiguousarray(bits).view(f"<i{width}")[:, 0].astype(np.int64)
+    numbers = np.zeros(0, np.int64)
+    if len(starts):
+        # Views of the bytes from each place on: every key is one item of them.
+        views: Keys = np.ndarray(len(data) - width + 1, f"<i{width}", np.ascontiguousarray(data), 0, 1)
+        numbers = views[starts].astype(np.int64)
     space = key_space(data_type)
     if isinstance(space, FloatingKeys):
         numbers = space.reorder(numbers)
@@ -104,7 +107,7 @@ def read_keys(
 
 
 def read_key(stored: bytes, data_type: DataType) -> Key:
-    """One key; raises CorruptIndexError."""
+    """Decode one key; raises CorruptIndexError."""
     start, end = np.zeros(1, np.int64), np.array([len(stored)], np.int64)
     key: Key = read_keys(np.frombuffer(stored, np.uint8), start, end, data_type)[0]
     return key if isinstance(key, bytes) else int(key)
@@ -115,13 +118,13 @@ def _is_wide(data_type: DataType) -> bool:
 
 
 def check_ascending(keys: Keys) -> None:
-    """Raises CorruptIndexError where keys do not ascend; they may repeat."""
+    """Raise CorruptIndexError where keys do not ascend; they may repeat."""
     if len(keys) > 1 and not bool((keys[:-1] <= keys[1:]).all()):
         raise CorruptIndexError("expected keys in their order, found others")
 
 
 def array_of(keys: Sequence[Key], like: Keys) -> Keys:
-    """Ascending keys in the form of others, without integers that these cannot be."""
+    """Put ascending keys into an array of the type of ``like``, without integers that do not fit it."""
     if like.dtype == object:
         array = np.empty(len(keys), object)
         array[:] = keys
@@ -130,25 +133,25 @@ def array_of(keys: Sequence[Key], like: Keys) -> Keys:
 
 
 def place_of(keys: Keys, key: Key | None, otherwise: int) -> int:
-    """How many of ascending keys are below one; ``otherwise`` for None."""
+    """Count the ascending keys below one; ``otherwise`` for None."""
     if key is None:
         return otherwise
-    wanted = array_of((key,), keys)
-    if not len(wanted):
+    literal = array_of((key,), keys)
+    if not len(literal):
         return len(keys) if int(key) > 0 else 0
-    return int(np.searchsorted(keys, wanted)[0])
+    return int(keys.searchsorted(literal)[0])
 
 
-def is_one_of(keys: Keys, asked: Keys) -> NDArray[np.bool_]:
-    """Tell which keys are among others."""
+def is_one_of(keys: Keys, literals: Keys) -> NDArray[np.bool_]:
+    """Tell which keys are among the literals."""
     if keys.dtype == object:
-        distinct = frozenset(asked.tolist())
+        distinct = frozenset(literals.tolist())
         return np.fromiter((key in distinct for key in keys), np.bool_, len(keys))
-    return np.isin(keys, asked)
+    return np.isin(keys, literals)
 
 
 def stored_forms(keys: Sequence[Key], data_type: DataType) -> list[bytes] | None:
-    """Every serialized form that writers give keys; None where one has too many."""
+    """List every serialized form that writers give keys; None where one has too many."""
     space = key_space(data_type)
     if data_type.root in STRING_ROOTS:
         return [bytes(key) for key in keys]
@@ -177,8 +180,8 @@ def stored_forms(keys: Sequence[Key], data_type: DataType) -> list[bytes] | None
     ]
 
 
-def between(asked: Sequence[Key], low: Key | None, high: Key | None) -> Sequence[Key]:
-    """Those of ascending keys that lie between two others, both included; None leaves a side open."""
-    start = 0 if low is None else bisect_left(asked, low)
-    stop = len(asked) if high is None else bisect_right(asked, high)
-    return asked[start:stop]
+def between(keys: Sequence[Key], low: Key | None, high: Key | None) -> Sequence[Key]:
+    """Cut ascending keys to those from ``low`` to ``high``, both included; None leaves a side open."""
+    start = 0 if low is None else bisect_left(keys, low)
+    stop = len(keys) if high is None else bisect_right(keys, high)
+    return keys[start:stop]

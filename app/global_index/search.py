@@ -1,4 +1,4 @@
-"""Rows of a range that meet a condition, by all index files of one column that cover it."""
+"""Searches of all index files that cover a range of rows, for the rows that meet a condition."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ KINDS: Final[Mapping[str, type[IndexFile]]] = {"btree": BTreeFile, "bitmap": Bit
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file, and what its entry says of its keys."""
+    """A file and the bounds of its keys, from its entry."""
 
     file: IndexFile
     bounds: KeyBounds
 
     def null_rows(self) -> Search | None:
-        """Rows without a value; None where there are none."""
+        """Search for rows without a value; None where there are none."""
         return self.file.null_rows() if self.bounds.has_nulls else None
 
     def rows(self, condition: Points | Span) -> Search | None:
-        """Rows that have a key of a condition, negated or not; None where there are none."""
+        """Search for rows that have a key of a condition, negated or not; None where there are none."""
         low, high, has_keys, _ = self.bounds
         if not has_keys:
             return None
@@ -37,12 +37,12 @@ class Part:
             return self.file.rows_with(keys) if keys else None
         start, stop = condition.start, condition.stop
         is_before = stop is not None and low is not None and low >= stop  # type: ignore[operator] # of one type
-        is_behind = start is not None and high is not None and high < start  # type: ignore[operator] # likewise
+        is_behind = start is not None and high is not None and high < start  # type: ignore[operator] # of one type
         return None if is_before or is_behind else self.file.rows_between(start, stop)
 
 
-def is_met_by_others(condition: Condition) -> bool:
-    """Tell whether all rows of a range meet a condition but those that its searches find."""
+def finds_complement(condition: Condition) -> bool:
+    """Tell whether the searches of a condition find the rows that do not meet it."""
     match condition:
         case NullTest(null=null):
             return not null
@@ -55,9 +55,13 @@ def is_met_by_others(condition: Condition) -> bool:
 
 
 def searches(condition: Condition, parts: Sequence[Part]) -> list[tuple[int, Search]]:
-    """Searches for the rows that meet a condition, or for all others, each with the place of its part."""
+    """Begin searches for the rows that meet a condition, or for their complement.
+
+    Returns:
+        Each search with the place of its part.
+    """
     nulls = [(at, search) for at, part in enumerate(parts) if (search := part.null_rows()) is not None]
     if isinstance(condition, NullTest):
         return nulls
     rows = [(at, search) for at, part in enumerate(parts) if (search := part.rows(condition)) is not None]
-    return nulls + rows if is_met_by_others(condition) else rows
+    return nulls + rows if finds_complement(condition) else rows

@@ -203,6 +203,14 @@ class TableMetadata:
             self._reader.manifests, (resolved.snapshot.index_manifest, None), _INDEX_MANIFEST
         ).entries
 
+    def begin_index_entries(self, resolved: ResolvedSnapshot) -> None:
+        """Has a thread read the index entries ahead, since an object store answers slowly."""
+        snapshot = resolved.snapshot
+        if self._storage.is_local or snapshot is None or snapshot.index_manifest is None:
+            return
+        if not self._reader.manifests.get_many([self._key((snapshot.index_manifest, None))]):
+            self._reader.readers.begin(partial(self.index_entries, resolved))
+
     def _key(self, file: MetadataFile) -> Hashable:
         return self._storage.name, self._directory, *file
 

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap, BitMap64
 
+from app.types.roaring import bitmap_of
+
 _COUNT_AND_KEY: Final = struct.Struct("<QI")
 _LISTED_OF_RANGE: Final = 64
 # Up to this size, sets are listed and counted together; of larger ones each range is counted alone.
@@ -26,7 +28,9 @@ class RowRanges:
 
     @classmethod
     def of(cls, first: NDArray[np.int64], last: NDArray[np.int64]) -> Self:
-        """Unite ranges."""
+        """Unite ranges that may overlap."""
+        if len(first) == 1:
+            return cls(first, last)
         order = np.argsort(first, kind="stable")
         first, last = first[order], np.maximum.accumulate(last[order]) if len(last) else last
         opens = np.ones(len(first), np.bool_)
@@ -38,6 +42,8 @@ class RowRanges:
     def union(cls, parts: Iterable[Self]) -> Self:
         """Unite sets."""
         listed = list(parts)
+        if len(listed) == 1:
+            return listed[0]
         nothing = np.zeros(0, np.int64)
         return cls.of(
             np.concatenate([nothing, *(each.first for each in listed)]),
@@ -53,6 +59,10 @@ class RowRanges:
         """Count the row ids in each of other ranges, both ends included."""
         if not len(self.first):
             return np.zeros(len(first), np.int64)
+        if len(self.first) == 1:
+            inside = np.minimum(last, self.last[0]) - np.maximum(first, self.first[0]) + 1
+            counts: NDArray[np.int64] = np.maximum(inside, 0)
+            return counts
         sizes = self.last - self.first + 1
         before = np.cumsum(sizes) - sizes
 
@@ -82,13 +92,19 @@ def count_within(rows: BitMap64, first: NDArray[np.int64], last: NDArray[np.int6
     if len(rows) > _MOST_LISTED + _LISTED_OF_RANGE * len(first):
         ends = zip(first.tolist(), (last + 1).tolist(), strict=True)
         return np.fromiter((rows.range_cardinality(low, high) for low, high in ends), np.int64, len(first))
-    ids = np.frombuffer(rows.to_array(), np.uint64).astype(np.int64)
+    ids = _list(rows)
     counts: NDArray[np.int64] = ids.searchsorted(last, "right") - ids.searchsorted(first)
     return counts
 
 
 def rows_within(rows: BitMap64, first: NDArray[np.int64], last: NDArray[np.int64]) -> Iterator[BitMap]:
     """Yield the rows of each range, relative to its first."""
+    if len(rows) <= _MOST_LISTED:
+        ids = _list(rows)
+        bounds = ids.searchsorted(first).tolist(), ids.searchsorted(last, "right").tolist()
+        for low, start, stop in zip(first.tolist(), *bounds, strict=True):
+            yield bitmap_of((ids[start:stop] - low).astype(np.uint32))
+        return
     for low, high in zip(first.tolist(), last.tolist(), strict=True):
         inside = BitMap64()
         inside.add_range(low, high + 1)
@@ -96,3 +112,7 @@ def rows_within(rows: BitMap64, first: NDArray[np.int64], last: NDArray[np.int64
         yield (
             BitMap.deserialize(inside.shift(-low).serialize()[_COUNT_AND_KEY.size :]) if inside else BitMap()
         )
+
+
+def _list(rows: BitMap64) -> NDArray[np.int64]:
+    return np.frombuffer(rows.to_array(), np.uint64).astype(np.int64)

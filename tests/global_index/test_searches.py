@@ -22,7 +22,7 @@ from app.global_index.blocks import read_block, read_row_ids
 from app.global_index.btree import Block
 from app.global_index.index_file import KeyBounds, Search
 from app.global_index.keys import same_keys
-from app.global_index.search import KINDS, Part, is_met_by_others, searches
+from app.global_index.search import KINDS, Part, finds_complement, searches
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, Value, parse_type
 from tests.brute_force import matching_rows
@@ -82,7 +82,7 @@ def found_by(leaf: BoundLeaf, files: Sequence[tuple[str, bytes, bytes | None]], 
     assert condition is not None
     listed = searches(condition, parts)
     found = BitMap.union(BitMap(), *(rows_of(search, files[at][1]) for at, search in listed))
-    return BitMap(range(row_count)) - found if is_met_by_others(condition) else found
+    return BitMap(range(row_count)) - found if finds_complement(condition) else found
 
 
 def leaves_on(field: DataField, values: Sequence[Value | None]) -> list[BoundLeaf]:

@@ -292,8 +292,8 @@ MUTANTS: Final = (
     Mutant(
         "global indexes: rows that none covers",
         f"{_SCAN}/global_indexes.py",
-        "return every - known.missing, every & known.certain",
-        "return every & known.certain, every & known.certain",
+        "return every - of_test.rows | every & of_test.possible, every & of_test.certain",
+        "return every & of_test.possible, every & of_test.certain",
     ),
     Mutant(
         "global indexes: a file of a range is missing",

@@ -116,7 +116,9 @@ def answer_plan(
         with_deleted=request.deletions is not SelectionForm.NONE,
         uris=request.uris,
     )
-    skipped_files = _skipped_files(version, request, predicate, state)
+    skipped_files = planned.without_files()
+    if request.explain:
+        skipped_files = _skipped_files(version, request, predicate, state)
     return Plan(
         snapshot_id=version.snapshot_id,
         schema_id=version.schema.id,
@@ -200,18 +202,13 @@ def _shortened(warnings: Sequence[str]) -> tuple[str, ...]:
 def _skipped_files(
     version: Version, request: PlanRequest, predicate: BoundPredicate, state: PlanState
 ) -> PlannedFiles:
-    """Returns the skipped files if the request explains them; else none."""
+    """Returns the files that count as skipped."""
     decided = state.files.all() if state.considered is None else state.considered
-    skipped = decided[~state.is_left(decided)] if request.explain else decided[:0]
+    skipped = decided[~state.is_left(decided)]
     of_files = partial(PlannedFiles.of, version, with_selections=False, with_deleted=False, uris=request.uris)
     # In partitions that the filter rules out, files that readers do not see count as skipped, too.
     skipped_files, hidden = of_files(state, skipped), version.hidden_files()
-    if (
-        not request.explain
-        or request.files is not None
-        or hidden is None
-        or state.partitions_left_out is None
-    ):
+    if request.files is not None or hidden is None or state.partitions_left_out is None:
         return skipped_files
     hidden_state = PlanState.start(hidden, None, predicate, explain=True)
     gone = np.flatnonzero(state.partitions_left_out[hidden.columns.partition_codes])

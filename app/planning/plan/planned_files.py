@@ -147,6 +147,12 @@ class PlannedFiles(Sequence[FilePlan]):
             steps = FileSteps((*steps.parts, *following.steps.parts))
         return replace(self, table=pa.concat_batches([self.table, table]), steps=steps)
 
+    def without_files(self) -> PlannedFiles:
+        """No files, in the form of these."""
+        return replace(
+            self, table=self.table.slice(0, 0), selections={}, deletions={}, deleted={}, steps=None
+        )
+
     def take(self, places: NDArray[np.int64]) -> PlannedFiles:
         """Selects files without steps, at ascending places."""
         at = {place: number for number, place in enumerate(places.tolist())}

@@ -128,8 +128,9 @@ class PlanState:
 
     def is_skipped_by(self, files: NDArray[np.int64] | slice, step: SkipStep) -> NDArray[np.bool_]:
         """Returns True for each file that a step skipped."""
-        codes = [code for (left_out_by, _), code in _SKIP_CODES.items() if left_out_by is step]
-        return np.isin(self.skips[files], codes)
+        codes = [code for code in self._used if SKIPS[code - 1][0] is step]
+        skips = self.skips[files]
+        return np.isin(skips, codes) if codes else np.zeros(len(skips), np.bool_)
 
     def count_distrusted(self) -> int:
         """Counts files kept for distrust of their bounds alone; merging files, only if all of them are."""

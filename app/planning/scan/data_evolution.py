@@ -30,7 +30,7 @@ from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.scan.global_indexes import GlobalIndexes
 from app.planning.scan.index_filter import IndexFilter
-from app.planning.scan.row_id_groups import RowIdGroups
+from app.planning.scan.row_id_groups import GroupColumns, RowIdGroups
 from app.planning.scan.value_filter import ValueFilter
 from app.predicates import Verdict, evaluate_bounds
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Unknown, fold, leaves
@@ -47,23 +47,24 @@ def judge_groups(
     global_indexes: GlobalIndexes,
 ) -> RowIdGroups:
     """Groups the kept files, ascending, by their rows, and skips groups without a matching row."""
-    groups = RowIdGroups.of(files, values.bounds)
+    columns = GroupColumns.of(values.bounds.version, files, values.bounds)
+    groups = columns.groups
     several = groups.sizes > 1
-    leads = groups.members[groups.starts]
-    alone = np.sort(leads[~several & groups.same_rows])
-    undecided = values.test_values(state, alone, groups.bounds_of_files)
-    joined = np.setdiff1d(files, alone, assume_unique=True)
-    state.raw_convertible[joined] = False
-    together = several[groups.numbers]
-    state.merge_groups[groups.members[together]] = groups.numbers[together]
+    undecided = values.test_values(state, groups.alone, columns.bounds_of_files)
+    joined = files[:0]
+    if len(groups.alone) < len(files):
+        joined = np.setdiff1d(files, groups.alone, assume_unique=True)
+        state.raw_convertible[joined] = False
+        together = several[groups.numbers]
+        state.merge_groups[groups.members[together]] = groups.numbers[together]
     for predicate, judged in _by_predicate(state, groups, several):
-        none = evaluate_bounds(predicate, groups.bounds, judged) == Verdict.NONE
+        none = evaluate_bounds(predicate, columns.bounds, judged) == Verdict.NONE
         _skip(state, groups, judged[none], SkipStep.STATISTICS, predicate)
     global_indexes.test(state, groups)
     indexes.test(state, undecided[state.is_left(undecided)])
-    global_indexes.keep_asked(state, indexes)
+    global_indexes.keep_covered(state, indexes)
     for predicate, judged in _by_predicate(state, groups, several):
-        none = _excluded(state, groups, indexes, predicate, judged)
+        none = _excluded(state, columns, indexes, predicate, judged)
         _skip(state, groups, judged[none], SkipStep.FILE_INDEX, predicate)
     # A reader cannot leave rows of one file out without the other files, so groups get no selection.
     kept = joined[state.is_left(joined) & ~indexes.is_unreadable(joined)]
@@ -77,9 +78,10 @@ def _by_predicate(
     state: PlanState, groups: RowIdGroups, several: NDArray[np.bool_]
 ) -> Iterator[tuple[BoundPredicate, NDArray[np.int64]]]:
     """Yields the kept groups of several files, by the filter inside of their partition."""
-    leads = groups.members[groups.starts]
-    codes = state.predicate_codes[leads]
-    judged = several & groups.same_rows & state.is_left(leads)
+    if not several.any():
+        return
+    codes = state.predicate_codes[groups.leads]
+    judged = several & groups.same_rows & state.is_left(groups.leads)
     for code in np.unique(codes[judged]).tolist():
         check_deadline()
         yield state.predicates[code], np.flatnonzero(judged & (codes == code))
@@ -108,22 +110,23 @@ def _skip(
     step: SkipStep,
     predicate: BoundPredicate,
 ) -> None:
-    members = groups.members[np.isin(groups.numbers, skipped)]
-    state.skip(members, step, predicate=predicate)
+    state.skip(groups.members_of(skipped), step, predicate=predicate)
 
 
 def _excluded(
     state: PlanState,
-    groups: RowIdGroups,
+    columns: GroupColumns,
     indexes: IndexFilter,
     predicate: BoundPredicate,
     judged_groups: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
     none = np.zeros(len(judged_groups), np.bool_)
     ids = sorted({leaf.field.id for leaf in leaves(predicate) if isinstance(leaf, BoundLeaf)})
-    holders = [groups.holders(column_id)[judged_groups] for column_id in ids]
+    holders = [columns.holders(column_id)[judged_groups] for column_id in ids]
     # Files play the same part in most groups: one is the oldest, another holds what was changed since.
-    parts = [np.where(numbers < 0, numbers, numbers - groups.starts[judged_groups]) for numbers in holders]
+    parts = [
+        np.where(numbers < 0, numbers, numbers - columns.groups.starts[judged_groups]) for numbers in holders
+    ]
     for batch in group_rows(*parts) if parts else ():
         check_deadline()
         part_of = {
@@ -131,7 +134,7 @@ def _excluded(
             for column_id, parts_of_column in zip(ids, parts, strict=True)
             if (part := int(parts_of_column[batch[0]])) >= 0
         }
-        none[batch] = _GroupFilter(state, groups, indexes, part_of).excluded(predicate, judged_groups[batch])
+        none[batch] = _GroupFilter(state, columns, indexes, part_of).excluded(predicate, judged_groups[batch])
     return none
 
 
@@ -140,7 +143,7 @@ class _GroupFilter:
     """Evaluates a filter on groups in which files play the same parts."""
 
     state: PlanState
-    groups: RowIdGroups
+    columns: GroupColumns
     indexes: IndexFilter
     part_of: Mapping[int, int]  # Place in its group of the file with the values of a column, by column id.
 
@@ -180,12 +183,13 @@ class _GroupFilter:
         self, predicate: BoundPredicate, part: int | None, judged_groups: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         none: NDArray[np.bool_] = (
-            evaluate_bounds(predicate, self.groups.bounds, judged_groups) == Verdict.NONE
+            evaluate_bounds(predicate, self.columns.bounds, judged_groups) == Verdict.NONE
         )
         rest = np.flatnonzero(~none)
         if part is None or not len(rest):
             return none
-        files = self.groups.members[self.groups.starts[judged_groups[rest]] + part]
+        groups = self.columns.groups
+        files = groups.members[groups.starts[judged_groups[rest]] + part]
         order = np.argsort(files)
         none[rest[order]] = self.indexes.without_match(self.state, files[order], predicate)
         return none

@@ -1,10 +1,9 @@
-"""Asks global indexes which rows of a table with data evolution can match: files without any are left out.
+"""Leaves out files of tables with data evolution in which global indexes find no matching row.
 
-Whatever rows no entry covers that is believed (:mod:`app.planning.scan.indexed_ranges`) can match: they are
-kept. So are those of a range that has a file which cannot be read.
-
-Of a filter, sets of row ids are made: rows that may satisfy it, and rows that must. Tests of columns without
-an index may be satisfied by all rows, and must be by none.
+Each test of the filter becomes two sets of row ids, rows that may satisfy it and rows that must; AND and OR
+join these sets. A test of a column without an index may be satisfied by all rows, and must be by none. Rows
+that no entry covers (:mod:`app.planning.scan.indexed_ranges`) may match, and so may those of a range whose
+files cannot be read: their data files are kept.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from pyroaring import BitMap, BitMap64
 from app.errors import PaimonIndexError, UnsupportedFormatError
 from app.file_index import condition_of
 from app.file_index.answers import SKIP, Outcome, Rows, both
-from app.global_index import is_met_by_others, searches
+from app.global_index import finds_complement, searches
 from app.planning.plan.explanation import MeasuredSteps
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.scan.index_filter import IndexFilter
 from app.planning.scan.indexed_ranges import IndexedColumn, IndexedRange
 from app.planning.scan.row_id_groups import RowIdGroups
-from app.planning.side_files.pieces import Asked, run_searches
+from app.planning.side_files.pieces import FileSearch, run_searches
 from app.planning.version.version import Version
 from app.predicates.model import BoundLeaf, BoundPredicate, Constant, Unknown, fold, leaves
 from app.types import DataField
@@ -37,26 +36,28 @@ _NOTHING: Final = BitMap64()
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What indexes say of a test.
+class Matches:
+    """Rows that satisfy a test, as the indexes of its column tell.
 
     Attributes:
-        covered: rows that they speak of.
-        missing: of these, those that do not satisfy it.
-        certain: those that must.
-        kinds: of the files, and how many bytes these have.
+        covered: rows that the indexes cover; ``rows``: as a bitmap.
+        possible: covered rows that may satisfy the test.
+        certain: covered rows that must.
+        kinds: of the index files.
+        nbytes: of the index files.
     """
 
     covered: RowRanges
-    missing: BitMap64
+    rows: BitMap64
+    possible: BitMap64
     certain: BitMap64
     kinds: str
     nbytes: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Narrowed:
-    """Files whose rows are known: row ids that may match and that must."""
+class _Judged:
+    """Files that share their rows with no other, and row ids that may match and that must."""
 
     files: NDArray[np.int64]
     first_rows: NDArray[np.int64]
@@ -68,21 +69,23 @@ class _Narrowed:
 class GlobalIndexes:
     """The global indexes of one version.
 
-    ``lasting``: warnings that hold for every plan. ``passing``: those about a moment's trouble.
+    Attributes:
+        lasting: warnings that hold for every plan.
+        passing: warnings about a moment's trouble.
     """
 
     version: Version
     lasting: list[str]
     passing: list[str]
-    _narrowed: list[_Narrowed] = field(default_factory=list)
-    _asked: list[NDArray[np.int64]] = field(default_factory=list)
+    _judged: list[_Judged] = field(default_factory=list)
+    _covered: list[NDArray[np.int64]] = field(default_factory=list)
+    """Files with rows that an index covers."""
 
     def test(self, state: PlanState, groups: RowIdGroups) -> None:
-        """Skips the files of groups in which no row can match, of those that are left."""
-        leads = groups.members[groups.starts]
-        left = np.flatnonzero(state.is_left(leads) & groups.same_rows)
-        codes = state.predicate_codes[leads]
-        predicates = {code: state.predicates[code] for code in np.unique(codes[left]).tolist()}
+        """Skips the files of groups that are kept so far, and in which no row can match."""
+        kept = np.flatnonzero(state.is_left(groups.leads) & groups.same_rows)
+        codes = state.predicate_codes[groups.leads[kept]]
+        predicates = {code: state.predicates[code] for code in np.unique(codes).tolist()}
         tests = {
             part
             for predicate in predicates.values()
@@ -91,35 +94,35 @@ class GlobalIndexes:
         }
         if not tests:
             return
-        found = self._find(list(tests))
+        matches = self._search(list(tests))
         for code, predicate in predicates.items():
-            of_filter = [found[part] for part in leaves(predicate) if part in found]
+            of_filter = [matches[part] for part in leaves(predicate) if part in matches]
             if of_filter:
                 covered = RowRanges.union(each.covered for each in of_filter)
-                some = left[codes[left] == code]
-                some = some[covered.count_within(groups.first_rows[some], groups.last_rows[some]) > 0]
-                self._judge(state, groups, some, predicate, found)
-        self._warn_of_others(groups, left, found)
+                judged = kept if len(predicates) == 1 else kept[codes == code]
+                rows = covered.count_within(groups.first_rows[judged], groups.last_rows[judged])
+                self._judge(state, groups, judged[rows > 0], predicate, matches)
+        self._warn_of_uncovered_rows(groups, kept, matches)
 
     def find_rows(self, state: PlanState) -> None:
         """Notes the rows that can match, of files that are kept and can be read straight."""
-        for narrowed in self._narrowed:
-            kept = state.is_left(narrowed.files) & state.raw_convertible[narrowed.files]
-            files, first = narrowed.files[kept], narrowed.first_rows[kept]
+        for judged in self._judged:
+            kept = state.is_left(judged.files) & state.raw_convertible[judged.files]
+            files, first = judged.files[kept], judged.first_rows[kept]
             last = first + state.files.columns.row_counts[files] - 1
-            exact = count_within(narrowed.may, first, last) == count_within(narrowed.must, first, last)
-            rows = rows_within(narrowed.may, first, last)
+            exact = count_within(judged.may, first, last) == count_within(judged.must, first, last)
+            rows = rows_within(judged.may, first, last)
             for file, positions, is_exact in zip(files.tolist(), rows, exact.tolist(), strict=True):
-                mine, other = Rows(positions, is_exact), state.answers.get(file)
-                together = mine if other is None else both(other, mine)
+                rows_of_file, before = Rows(positions, is_exact), state.answers.get(file)
+                together = rows_of_file if before is None else both(before, rows_of_file)
                 if isinstance(together, Rows):
                     state.answers[file] = together
                 elif together is SKIP:
                     state.skip(np.array([file]), SkipStep.GLOBAL_INDEX, evidence="its indexes share no row")
 
-    def keep_asked(self, state: PlanState, indexes: IndexFilter) -> None:
-        """Notes of files that are left that an index was asked of them."""
-        for files in self._asked:
+    def keep_covered(self, state: PlanState, indexes: IndexFilter) -> None:
+        """Notes files as matched that are kept, and whose rows an index covers."""
+        for files in self._covered:
             state.keep(files[state.is_left(files) & ~indexes.is_unreadable(files)], KeepReason.MATCHED)
 
     def _is_indexed(self, test: BoundLeaf) -> bool:
@@ -127,8 +130,9 @@ class GlobalIndexes:
         ids = self.version.contents().global_indexes
         return column is not None and column.name == test.field.name and column.id in ids
 
-    def _find(self, tests: Sequence[BoundLeaf]) -> dict[BoundLeaf, Found]:
-        asked: list[Asked] = []
+    def _search(self, tests: Sequence[BoundLeaf]) -> dict[BoundLeaf, Matches]:
+        """Runs the searches of all tests together."""
+        file_searches: list[FileSearch] = []
         jobs: dict[BoundLeaf, list[tuple[IndexedRange, slice]]] = {}
         columns: dict[int, IndexedColumn] = {}
         for test in tests:
@@ -137,19 +141,20 @@ class GlobalIndexes:
                 columns[column.id] = IndexedColumn.of(self.version, column)
                 for doubt in columns[column.id].doubts:
                     self._warn(self.lasting, column, doubt)
-            if condition is None or not columns[column.id].ranges:
+            indexed = columns[column.id]
+            if condition is None or not indexed.ranges:
                 continue
             jobs[test] = []
-            for each in columns[column.id].ranges:
+            for each in indexed.ranges:
                 of_range = searches(condition, each.parts)
-                if of_range or columns[column.id].overlaps:
+                if of_range or indexed.overlaps:
                     form = f"{column.type} {each.row_count}"
-                    start = len(asked)
-                    asked += [Asked(each.paths[at], form, search) for at, search in of_range]
-                    jobs[test].append((each, slice(start, len(asked))))
-        rows = run_searches(self.version.source, asked)
+                    start = len(file_searches)
+                    file_searches += [FileSearch(each.paths[at], form, search) for at, search in of_range]
+                    jobs[test].append((each, slice(start, len(file_searches))))
+        results = run_searches(self.version.source, file_searches)
         return {
-            test: self._together(test, columns[test.field.id], of_test, rows)
+            test: self._together(test, columns[test.field.id], of_test, results)
             for test, of_test in jobs.items()
         }
 
@@ -158,58 +163,58 @@ class GlobalIndexes:
         test: BoundLeaf,
         indexed: IndexedColumn,
         jobs: Sequence[tuple[IndexedRange, slice]],
-        rows: Sequence[BitMap | PaimonIndexError],
-    ) -> Found:
-        """What ranges say together of a test; where they overlap, rows that any of them has match."""
+        results: Sequence[BitMap | PaimonIndexError],
+    ) -> Matches:
+        """Joins the results of a test; where ranges overlap, a row may match that any of them finds."""
         condition = condition_of(test)
-        is_rest = condition is not None and is_met_by_others(condition)
-        covered, all_rows = indexed.covered, indexed.rows
+        is_negated = condition is not None and finds_complement(condition)
         failed: set[IndexedRange] = set()
-        told: list[tuple[IndexedRange, BitMap64]] = []
-        for each, some in jobs:
-            failures = [one for one in rows[some] if isinstance(one, PaimonIndexError)]
+        listed: list[tuple[IndexedRange, BitMap64]] = []
+        for each, part in jobs:
+            failures = [result for result in results[part] if isinstance(result, PaimonIndexError)]
             if failures:
                 is_lasting = isinstance(failures[0], UnsupportedFormatError)
                 self._warn(self.lasting if is_lasting else self.passing, test.field, str(failures[0]))
                 failed.add(each)
                 continue
-            within = BitMap.union(BitMap(), *(one for one in rows[some] if isinstance(one, BitMap)))
-            told.append((each, rows_from(each.first, within)))
+            rows = BitMap.union(BitMap(), *(one for one in results[part] if isinstance(one, BitMap)))
+            listed.append((each, rows_from(each.first, rows)))
+        covered, all_rows = indexed.covered, indexed.rows
         if failed:
             covered = RowRanges.union(each.covered for each in indexed.ranges if each not in failed)
             all_rows = covered.bitmap()
-        twice = BitMap64()
+        repeated = BitMap64()
         if indexed.overlaps:
             seen, matching = BitMap64(), BitMap64()
-            for each, some_rows in told:
+            for each, rows_of_range in listed:
                 of_range = each.covered.bitmap()
-                matching |= of_range - some_rows if is_rest else of_range & some_rows
-                twice |= seen & of_range
+                matching |= of_range - rows_of_range if is_negated else of_range & rows_of_range
+                repeated |= seen & of_range
                 seen |= of_range
         else:
-            listed = BitMap64.union(_NOTHING, *(some_rows for _, some_rows in told))
-            matching = all_rows - listed if is_rest else all_rows & listed
-        is_exact = condition is not None and condition.exact
+            of_all = BitMap64.union(_NOTHING, *(rows_of_range for _, rows_of_range in listed))
+            matching = all_rows - of_all if is_negated else all_rows & of_all
+        certain = matching - repeated if condition is not None and condition.exact else _NOTHING
         kinds = " and ".join(sorted({each.kind for each in indexed.ranges}))
         nbytes = sum(each.nbytes for each in indexed.ranges)
-        return Found(covered, all_rows - matching, matching - twice if is_exact else _NOTHING, kinds, nbytes)
+        return Matches(covered, all_rows, matching, certain, kinds, nbytes)
 
     def _judge(
         self,
         state: PlanState,
         groups: RowIdGroups,
-        some: NDArray[np.int64],
+        judged: NDArray[np.int64],
         predicate: BoundPredicate,
-        found: Mapping[BoundLeaf, Found],
+        matches: Mapping[BoundLeaf, Matches],
     ) -> None:
-        first, last = groups.first_rows[some], groups.last_rows[some]
+        first, last = groups.first_rows[judged], groups.last_rows[judged]
         every = RowRanges.of(first, last).bitmap()
 
         def leaf(part: BoundLeaf | Constant | Unknown) -> tuple[BitMap64, BitMap64]:
             match part:
-                case BoundLeaf() if part in found:
-                    known = found[part]
-                    return every - known.missing, every & known.certain
+                case BoundLeaf() if part in matches:
+                    of_test = matches[part]
+                    return every - of_test.rows | every & of_test.possible, every & of_test.certain
                 case Constant(value):
                     return (every, every) if value else (_NOTHING, _NOTHING)
                 case _:
@@ -224,34 +229,31 @@ class GlobalIndexes:
             return BitMap64.union(_NOTHING, *may), BitMap64.union(_NOTHING, *must)
 
         may, must = fold(predicate, leaf, both_of, either_of)
-        self._explain(state, groups, some, [part for part in leaves(predicate) if part in found], found)
-        members = np.flatnonzero(np.isin(groups.numbers, some))
-        self._asked.append(groups.members[members])
-        none = some[count_within(may, first, last) == 0]
-        gone = groups.members[np.isin(groups.numbers, none)]
-        state.skip(gone, SkipStep.GLOBAL_INDEX, predicate=predicate)
-        alone = some[groups.sizes[some] == 1]
-        files = groups.members[groups.starts[alone]]
-        self._narrowed.append(_Narrowed(files, groups.first_rows[alone], may, must))
+        self._explain(state, groups, judged, [part for part in leaves(predicate) if part in matches], matches)
+        self._covered.append(groups.members_of(judged))
+        gone = judged[count_within(may, first, last) == 0]
+        state.skip(groups.members_of(gone), SkipStep.GLOBAL_INDEX, predicate=predicate)
+        alone = judged[groups.sizes[judged] == 1]
+        self._judged.append(_Judged(groups.leads[alone], groups.first_rows[alone], may, must))
 
     def _explain(
         self,
         state: PlanState,
         groups: RowIdGroups,
-        some: NDArray[np.int64],
+        judged: NDArray[np.int64],
         tests: Sequence[BoundLeaf | Constant | Unknown],
-        found: Mapping[BoundLeaf, Found],
+        matches: Mapping[BoundLeaf, Matches],
     ) -> None:
         if state.explanation is None:
             return
-        first, last = groups.first_rows[some], groups.last_rows[some]
-        leads = groups.members[groups.starts[some]]
+        first, last = groups.first_rows[judged], groups.last_rows[judged]
+        leads = groups.leads[judged]
         for test in tests:
             if not isinstance(test, BoundLeaf):
                 continue
-            known = found[test]
-            of_index = known.covered.count_within(first, last)
-            counts = of_index.tolist(), (of_index - count_within(known.missing, first, last)).tolist()
+            of_test = matches[test]
+            of_index = of_test.covered.count_within(first, last)
+            counts = of_index.tolist(), count_within(of_test.possible, first, last).tolist()
             steps = []
             for covered, rows, all_rows in zip(*counts, (last - first + 1).tolist(), strict=True):
                 outcome: Outcome = "unknown"
@@ -263,11 +265,11 @@ class GlobalIndexes:
                         SkipStep.GLOBAL_INDEX,
                         outcome,
                         test.field.name,
-                        known.kinds,
+                        of_test.kinds,
                         str(test),
                         rows + all_rows - covered,
                         evidence,
-                        index_bytes=known.nbytes,
+                        index_bytes=of_test.nbytes,
                     )
                 )
             state.note_each(leads, MeasuredSteps.of(steps))
@@ -278,16 +280,16 @@ class GlobalIndexes:
         if warning not in warnings:
             warnings.append(warning)
 
-    def _warn_of_others(
-        self, groups: RowIdGroups, left: NDArray[np.int64], found: Mapping[BoundLeaf, Found]
+    def _warn_of_uncovered_rows(
+        self, groups: RowIdGroups, kept: NDArray[np.int64], matches: Mapping[BoundLeaf, Matches]
     ) -> None:
         """Warns of rows that no index covers, which readers may leave out by themselves."""
         if self.version.schema.options.global_index_search_mode != "fast":
             return
-        first, last = groups.first_rows[left], groups.last_rows[left]
+        first, last = groups.first_rows[kept], groups.last_rows[kept]
         rows = int((last - first + 1).sum())
-        for name in sorted({test.field.name for test in found}):
-            covered = next(found[each].covered for each in found if each.field.name == name)
+        for name in sorted({test.field.name for test in matches}):
+            covered = next(matches[each].covered for each in matches if each.field.name == name)
             missing = rows - int(covered.count_within(first, last).sum())
             if missing:
                 self.lasting.append(

@@ -97,6 +97,8 @@ class IndexFilter:
 
     def is_unreadable(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Returns True for files whose index was asked and could not be used."""
+        if not self._unreadable:
+            return np.zeros(len(files), np.bool_)
         return np.isin(files, list(self._unreadable))
 
     @property

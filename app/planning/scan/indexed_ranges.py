@@ -1,7 +1,7 @@
-"""Rows that the entries of global indexes are believed of.
+"""Rows for which the entries of global indexes are believed.
 
-An entry speaks of a range of row ids as it was when the index was built. It is believed only where what it
-says must be true of the rows as they are:
+An entry covers a range of row ids as it was when the index was built. It is believed only where it must be
+true of the rows as they are:
 
 * its column has had one type since the table was made; the entry has no other columns, and no sources;
 * of the files of a row, a single one holds the column. Where a second one does, the column was updated, maybe
@@ -9,7 +9,7 @@ says must be true of the rows as they are:
   entry is believed: a compaction may have hidden the update;
 * the row lies in the partition of the entry, and the entries of the range count as many rows as it has.
 
-What is believed of a version's column is worked out once, and kept with the version.
+The indexes of a column are worked out once, and kept with the version.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ from pyroaring import BitMap64
 
 from app.errors import CorruptIndexError, SnapshotExpiredError
 from app.global_index import KINDS, KeyBounds, Part, same_keys, takes
-from app.planning.scan.row_id_groups import RowIdGroups
+from app.planning.scan.row_id_groups import GroupColumns
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
 from app.table.manifests import IndexEntry
 from app.types import DataField
 from app.types.row_ids import RowRanges
 
+_BYTES_OF_PART: Final = 1_000
+_BYTES_OF_RUN: Final = 48
 _MOST_ROWS: Final = 1 << 32
 _UPDATED: Final = "it was updated, and these rows are kept: a compaction brings the index back"
 
@@ -42,7 +44,7 @@ class IndexedRange:
     Attributes:
         first: row id that the rows in the files count from.
         row_count: of the range.
-        covered: the row ids that the files are believed of.
+        covered: the row ids for which the files are believed.
         paths: of the files.
         nbytes: of all files together.
     """
@@ -58,7 +60,7 @@ class IndexedRange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexedColumn:
-    """What is believed of the indexes of a column.
+    """Indexes of a column, as far as they are believed.
 
     Attributes:
         covered: the rows that some range covers; ``rows``: as a bitmap.
@@ -74,18 +76,25 @@ class IndexedColumn:
 
     @classmethod
     def of(cls, version: Version, column: DataField) -> IndexedColumn:
-        """The indexes of a column that has some."""
-        derived = version.contents().derived
-        ignores = version.schema.options.global_index_ignores_updates
-        key = "global index", version.schema.id, column.id, ignores
-        if key not in derived:
+        """Sort out the indexes of a column; kept with the version."""
+
+        def make() -> IndexedColumn:
             doubts: list[str] = []
             ranges = tuple(_believed(version, column, doubts))
             covered = RowRanges.union(each.covered for each in ranges)
             overlaps = sum(each.covered.count for each in ranges) > covered.count
-            derived[key] = cls(ranges, covered, covered.bitmap(), overlaps, tuple(doubts))
-        known: IndexedColumn = derived[key]
-        return known
+            return cls(ranges, covered, covered.bitmap(), overlaps, tuple(doubts))
+
+        ignores = version.schema.options.global_index_ignores_updates
+        key = "global index", version.schema.id, column.id, ignores
+        return version.contents().derived.get_or_make(key, make, lambda made: made.nbytes)
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the object takes."""
+        parts = sum(len(each.parts) for each in self.ranges)
+        held = [self.covered, *(each.covered for each in self.ranges)]
+        return _BYTES_OF_PART * parts + sum(_BYTES_OF_RUN * len(each.first) for each in held)
 
 
 def _believed(version: Version, column: DataField, doubts: list[str]) -> Iterator[IndexedRange]:
@@ -94,14 +103,15 @@ def _believed(version: Version, column: DataField, doubts: list[str]) -> Iterato
         doubts.append(why)
         return
     files = version.files()
-    groups = RowIdGroups.of(files.all(), FileBounds(version))
+    columns = GroupColumns.of(version, files.all(), FileBounds(version))
+    groups = columns.groups
     order = np.argsort(groups.first_rows, kind="stable")
     first, last = groups.first_rows[order], groups.last_rows[order]
     ends = np.maximum.accumulate(last) if len(last) else last
-    holders = groups.count_holders(column.id)
-    is_sole = groups.same_rows & (holders == 1) & (groups.holders(column.id) >= 0)
+    holders = columns.count_holders(column.id)
+    is_sole = groups.same_rows & (holders == 1) & (columns.holders(column.id) >= 0)
     codes = {row: code for code, row in enumerate(files.columns.partitions)}
-    partitions = files.columns.partition_codes[groups.members[groups.starts]]
+    partitions = files.columns.partition_codes[groups.leads]
     for (kind, start, stop, partition), entries in _ranges(version, column.id).items():
         near = order[np.searchsorted(ends, start) : np.searchsorted(first, stop, "right")]
         near = near[partitions[near] == codes.get(partition, -1)]
@@ -132,7 +142,7 @@ def _part(entry: IndexEntry, kind: str, row_count: int, column: DataField) -> Pa
 
 
 def _why_not(version: Version, column: DataField) -> str | None:
-    """Why no entry of a column is believed, if none is."""
+    """Reason to believe no entry of a column; None where there is none."""
     schema = version.schema
     if schema.options.global_index_ignores_updates:
         return "global-index.column-update-action=ignore lets it be wrong: build it anew without"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Self
 
 import numpy as np
@@ -12,15 +13,19 @@ from numpy.typing import NDArray
 from app.planning.scan.merge_units import sections
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.files import Files
+from app.planning.version.version import Version
 from app.predicates import ROW_ID, UNKNOWN_COUNT, ColumnBounds
+from app.table.manifests import Derived
 from app.types import DataField
 from app.types.values import placeholders
 
 NOBODY: Final = -1
 """No file of a group holds the column."""
 UNCLEAR: Final = -2
-"""It is not known which file has the column's values."""
+"""Several files may have the column's values."""
 
+_BYTES_OF_MEMBER: Final = 25
+_BYTES_OF_GROUP: Final = 49
 _NO_DATA_FILE: Final = r"\.blob$|\.vector\."
 
 
@@ -32,6 +37,9 @@ class RowIdGroups:
         members: int64, shape (m,): the files by group, in it data files first, the newest before the others.
         numbers: int64, shape (m,): the group of each.
         starts: int64, shape (groups,): where each group begins.
+        sizes: int64, shape (groups,): files in each group.
+        leads: int64, shape (groups,): the first file of each group.
+        alone: int64: data files that share their rows with no other, ascending.
         sequence: int64, shape (m,): how new the values of each file are.
         is_data: shape (m,): False for blob and vector files.
         same_rows: shape (groups,): there are data files in the group, and they hold the same rows.
@@ -41,21 +49,21 @@ class RowIdGroups:
     members: NDArray[np.int64]
     numbers: NDArray[np.int64]
     starts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    leads: NDArray[np.int64]
+    alone: NDArray[np.int64]
     sequence: NDArray[np.int64]
     is_data: NDArray[np.bool_]
     same_rows: NDArray[np.bool_]
     first_rows: NDArray[np.int64]
     last_rows: NDArray[np.int64]
-    statistics: FileBounds
-    _holders: dict[int, NDArray[np.int64]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, files: NDArray[np.int64], statistics: FileBounds) -> Self:
-        """The groups of those files that say which rows they hold, and hold any.
+    def of(cls, all_files: Files, files: NDArray[np.int64]) -> Self:
+        """Groups those files that say which rows they hold, and hold any.
 
         With each of the ascending files go all others of its bucket that a read has to see.
         """
-        all_files = statistics.version.files()
         first, sequence = np.zeros(len(files), np.int64), np.zeros(len(files), np.int64)
         known = np.zeros(len(files), np.bool_)
         for number, part, rows in all_files.by_manifest(files):
@@ -81,13 +89,32 @@ class RowIdGroups:
         differs = is_data & ((low != low[starts][numbers]) | (high != high[starts][numbers]))
         same_rows = is_data[starts]
         same_rows[numbers[differs]] = False
-        ranges = first_rows, last_rows
-        return cls(files[order], numbers, starts, sequence[order], is_data, same_rows, *ranges, statistics)
+        members = files[order]
+        sizes, leads = np.diff(starts, append=len(members)), members[starts]
+        return cls(
+            members,
+            numbers,
+            starts,
+            sizes,
+            leads,
+            np.sort(leads[(sizes == 1) & same_rows]),
+            sequence[order],
+            is_data,
+            same_rows,
+            first_rows,
+            last_rows,
+        )
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Files in each group, shape (groups,)."""
-        return np.diff(self.starts, append=len(self.members))
+    def nbytes(self) -> int:
+        """About how much memory the object takes."""
+        return _BYTES_OF_MEMBER * len(self.members) + _BYTES_OF_GROUP * len(self.starts)
+
+    def members_of(self, groups: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Selects the files of groups."""
+        is_chosen = np.zeros(len(self.starts), np.bool_)
+        is_chosen[groups] = True
+        return self.members[is_chosen[self.numbers]]
 
     @property
     def anchors(self) -> NDArray[np.int64]:
@@ -102,31 +129,54 @@ class RowIdGroups:
         anchors[self.numbers[last[tied]]] = NOBODY
         return anchors
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupColumns:
+    """Columns of groups: which file holds a column, and its bounds.
+
+    Attributes:
+        groups: of files of a version.
+        statistics: of this version's files.
+        derived: holders that were worked out before; groups of all files keep them with the version.
+    """
+
+    groups: RowIdGroups
+    statistics: FileBounds
+    derived: Derived
+
+    @classmethod
+    def of(cls, version: Version, files: NDArray[np.int64], statistics: FileBounds) -> Self:
+        """Groups files, as in :meth:`RowIdGroups.of`; the groups of all files are kept with the version."""
+        all_files = version.files()
+        derived = version.contents().derived if len(files) == len(all_files) else Derived()
+        make = partial(RowIdGroups.of, all_files, files)
+        groups = derived.get_or_make("row id groups", make, lambda made: made.nbytes)
+        return cls(groups, statistics, derived)
+
     def holders(self, column_id: int) -> NDArray[np.int64]:
-        """Where in ``members`` a column's files are, shape (groups,); :data:`NOBODY` or :data:`UNCLEAR`."""
-        places = self._holders.get(column_id)
-        if places is None:
-            places = self._holders[column_id] = self._find_holders(column_id)
-        return places
+        """Places in ``members`` of a column's files, shape (groups,); :data:`NOBODY` or :data:`UNCLEAR`."""
+        make = partial(self._find_holders, column_id)
+        return self.derived.get_or_make(("holders", column_id), make, lambda places: places.nbytes)
 
     def count_holders(self, column_id: int) -> NDArray[np.int64]:
-        """How many files of each group hold a column, shape (groups,)."""
-        return np.bincount(self.numbers[self._holds(column_id)], minlength=len(self.starts))
+        """Counts the files of each group that hold a column, shape (groups,)."""
+        groups = self.groups
+        return np.bincount(groups.numbers[self._holds(column_id)], minlength=len(groups.starts))
 
     def bounds(self, column: DataField, groups: NDArray[np.int64]) -> ColumnBounds | None:
-        """Bounds of a column in some groups whose files are alike; None for a key of a map."""
+        """Bounds of a column in groups whose files hold the same rows; None for a key of a map."""
         if column == ROW_ID:
-            # All data files of such a group have the same, and of each group the newest stands first.
-            files, back = np.unique(self.members[self.starts[groups]], return_inverse=True)
+            # All data files of such a group have equal row ids, and the newest leads the group.
+            files, back = np.unique(self.groups.leads[groups], return_inverse=True)
             row_ids = self.statistics.values(column, files)
             return None if row_ids is None else row_ids.take(back)
         if self.statistics.version.schema.by_id[column.id].name != column.name:
             return None
         holders = self.holders(column.id)[groups]
-        row_count = self.statistics.version.files().columns.row_counts[self.members[self.starts[groups]]]
+        row_count = self.statistics.version.files().columns.row_counts[self.groups.leads[groups]]
         null_count = np.where(holders == NOBODY, row_count, UNKNOWN_COUNT)
         has_holder = holders >= 0
-        files = self.members[holders[has_holder]]
+        files = self.groups.members[holders[has_holder]]
         distinct, back = np.unique(files, return_inverse=True)
         bounds = self.statistics.values(column, distinct) if len(distinct) else None
         if bounds is None:
@@ -144,29 +194,32 @@ class RowIdGroups:
         )
 
     def bounds_of_files(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
-        """Bounds of a column in some members that share their rows with no other file."""
-        order = np.argsort(self.members)
-        return self.bounds(column, self.numbers[order[np.searchsorted(self.members, files, sorter=order)]])
+        """Bounds of a column in members that share their rows with no other file."""
+        members = self.groups.members
+        order = np.argsort(members)
+        places = order[np.searchsorted(members, files, sorter=order)]
+        return self.bounds(column, self.groups.numbers[places])
 
     def _find_holders(self, column_id: int) -> NDArray[np.int64]:
-        holds = self._holds(column_id)
-        holders = np.full(len(self.starts), NOBODY, np.int64)
-        holding = np.flatnonzero(holds & self.is_data)
-        groups, first = np.unique(self.numbers[holding], return_index=True)
-        holders[groups] = holding[first]
+        groups, holds = self.groups, self._holds(column_id)
+        numbers, sequence = groups.numbers, groups.sequence
+        holders = np.full(len(groups.starts), NOBODY, np.int64)
+        holding = np.flatnonzero(holds & groups.is_data)
+        held, first = np.unique(numbers[holding], return_index=True)
+        holders[held] = holding[first]
         newer, older = holding[:-1], holding[1:]
-        as_new = (self.numbers[newer] == self.numbers[older]) & (self.sequence[newer] == self.sequence[older])
-        tied = as_new & (holders[self.numbers[newer]] == newer)
-        holders[self.numbers[newer[tied]]] = UNCLEAR
-        holders[self.numbers[holds & ~self.is_data]] = UNCLEAR
+        as_new = (numbers[newer] == numbers[older]) & (sequence[newer] == sequence[older])
+        tied = as_new & (holders[numbers[newer]] == newer)
+        holders[numbers[newer[tied]]] = UNCLEAR
+        holders[numbers[holds & ~groups.is_data]] = UNCLEAR
         return holders
 
     def _holds(self, column_id: int) -> NDArray[np.bool_]:
-        version = self.statistics.version
+        version, members = self.statistics.version, self.groups.members
         all_files = version.files()
-        order = np.argsort(self.members)
-        holds = np.zeros(len(self.members), np.bool_)
-        for number, part, rows in all_files.by_manifest(self.members[order]):
+        order = np.argsort(members)
+        holds = np.zeros(len(members), np.bool_)
+        for number, part, rows in all_files.by_manifest(members[order]):
             manifest = all_files.manifests[number]
             pairs = np.stack([manifest.schema_ids[rows], manifest.write_columns.codes[rows]], axis=1)
             distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)

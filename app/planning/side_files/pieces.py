@@ -1,4 +1,4 @@
-"""Pieces of global index files: many searches are fed at once, each round in one go.
+"""Pieces of global index files: rounds of reads, each for all searches that are under way.
 
 Pieces are kept decoded beside file indexes, and their bytes on the disk where there is a directory for them.
 """
@@ -25,11 +25,14 @@ from app.work import check_deadline
 
 _BYTES_OF_A_ROUND: Final = 32 << 20
 _EXPANSION: Final = 6
-"""Bytes that one of a file takes when it is decoded."""
+"""Bytes that a byte of a file takes once it is decoded."""
 
 
-class Asked(NamedTuple):
-    """A search of one file; ``form``: what else than their bytes decides what its pieces are read as."""
+class FileSearch(NamedTuple):
+    """A search of one file.
+
+    ``form``: decides with the bytes what a piece is decoded to, and so is part of its key.
+    """
 
     path: str
     form: str
@@ -39,7 +42,7 @@ class Asked(NamedTuple):
 @dataclass(slots=True)
 class _Pending:
     number: int
-    asked: Asked
+    of_file: FileSearch
     pieces: Sequence[Piece]
 
     @property
@@ -47,68 +50,71 @@ class _Pending:
         return sum(piece.size for piece in self.pieces)
 
 
-def run_searches(source: IndexSource, searches: Sequence[Asked]) -> list[BitMap | PaimonIndexError]:
-    """The rows that each search finds, or why it finds none.
+def run_searches(source: IndexSource, searches: Sequence[FileSearch]) -> list[BitMap | PaimonIndexError]:
+    """Runs searches side by side, each to its rows or to the error that ended it.
 
     Raises:
         DeadlineExceededError: the request's time ran out.
         MemoryShortError: there is no memory now.
     """
-    found: list[BitMap | PaimonIndexError] = [BitMap()] * len(searches)
+    results: list[BitMap | PaimonIndexError] = [BitMap()] * len(searches)
     pending: list[_Pending] = []
-    for number, asked in enumerate(searches):
-        _advance(_Pending(number, asked, ()), None, found, pending)
+    for number, search in enumerate(searches):
+        _advance(_Pending(number, search, ()), None, results, pending)
     while pending:
         check_deadline()
         count, size = 0, 0
         while count < len(pending) and (not count or size + pending[count].size <= _BYTES_OF_A_ROUND):
             size += pending[count].size
             count += 1
-        fed, pending = pending[:count], pending[count:]
-        decoded = iter(_load(source, [(one.asked, piece) for one in fed for piece in one.pieces]))
-        for one in fed:
-            _advance(one, [next(decoded) for _ in one.pieces], found, pending)
-    return found
+        round_, pending = pending[:count], pending[count:]
+        decoded = iter(_load(source, [(each.of_file, piece) for each in round_ for piece in each.pieces]))
+        for each in round_:
+            _advance(each, [next(decoded) for _ in each.pieces], results, pending)
+    return results
 
 
 def _advance(
-    one: _Pending,
+    search: _Pending,
     decoded: Sequence[Any] | None,
-    found: list[BitMap | PaimonIndexError],
+    results: list[BitMap | PaimonIndexError],
     pending: list[_Pending],
 ) -> None:
-    """Sends a search what it asked for, and puts it behind those that go on."""
-    search, path = one.asked.search, one.asked.path
-    failure = next((each for each in decoded or () if isinstance(each, PaimonIndexError)), None)
+    """Sends a search the pieces that it named, and queues it again if it names more."""
+    of_file = search.of_file
+    failure = next((piece for piece in decoded or () if isinstance(piece, PaimonIndexError)), None)
     if failure is not None:
-        found[one.number] = failure
+        results[search.number] = failure
         return
     try:
-        pieces = search.send(decoded)  # type: ignore[arg-type] # None begins a search
+        pieces = of_file.search.send(decoded)  # type: ignore[arg-type] # None begins a search
     except StopIteration as end:
-        found[one.number] = end.value
+        results[search.number] = end.value
     except (CorruptIndexError, UnsupportedFormatError) as error:
-        found[one.number] = _unusable(error, path, 0)
+        results[search.number] = _unusable(error, of_file.path, 0)
     else:
-        pending.append(_Pending(one.number, one.asked, pieces))
+        pending.append(_Pending(search.number, of_file, pieces))
 
 
-def _load(source: IndexSource, wanted: Sequence[tuple[Asked, Piece]]) -> list[Any]:
+def _load(source: IndexSource, pieces: Sequence[tuple[FileSearch, Piece]]) -> list[Any]:
+    """Pieces in the form that their searches read them in, or the errors that kept them from it."""
     keys = [
-        f"{source.warehouse.name}\n{asked.path}\n{piece.offset} {piece.size} {piece.form} {asked.form}"
-        for asked, piece in wanted
+        f"{source.warehouse.name}\n{of_file.path}\n{piece.offset} {piece.size} {piece.form} {of_file.form}"
+        for of_file, piece in pieces
     ]
-    by_key = dict(zip(keys, wanted, strict=True))
+    by_key = dict(zip(keys, pieces, strict=True))
 
     def read(missing: Sequence[str]) -> Iterator[Any]:
-        some = [by_key[key] for key in missing]
-        ranges = [(asked.path, piece.offset, piece.size) for asked, piece in some if piece.content is None]
+        loads = [by_key[key] for key in missing]
+        ranges = [
+            (of_file.path, piece.offset, piece.size) for of_file, piece in loads if piece.content is None
+        ]
         # Index files are named after random UUIDs: a path is never given again.
         contents = iter(source.warehouse.read_ranges(ranges, immutable=True))
-        for asked, piece in some:
+        for of_file, piece in loads:
             check_deadline()
             content = next(contents) if piece.content is None else piece.content
-            yield _decode(content, asked.path, piece)
+            yield _decode(content, of_file.path, piece)
 
     kept: dict[str, Any] = source.caches.file_indexes.get_or_load_many(
         keys,
@@ -121,7 +127,7 @@ def _load(source: IndexSource, wanted: Sequence[tuple[Asked, Piece]]) -> list[An
 
 
 def _decode(content: bytes | PaimonIndexError, path: str, piece: Piece) -> Any:
-    """What a piece is read as, or why it cannot be."""
+    """Decodes a piece; returns the error of one that cannot be used."""
     if isinstance(content, PaimonIndexError):
         return content
     if len(content) != piece.size:

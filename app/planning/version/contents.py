@@ -8,11 +8,11 @@ entry per table and branch, rewritten when it lacks many files.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from app.planning.version.files import FileColumns, Files
 from app.storage import TierEntry
 from app.table import POSTPONED_BUCKET, ResolvedSnapshot, Table, TableSchema
 from app.table.manifests import (
+    Derived,
     IndexEntry,
     Manifest,
     ManifestFile,
@@ -225,7 +226,7 @@ class VersionContents:
     global_indexes: Mapping[int, Sequence[IndexEntry]]  # Usable here, by the id of their column.
     other_indexes: frozenset[str]  # Kinds that only the engine reads, such as those of vectors.
     columns_bytes: int  # Bytes of ``columns`` that no earlier version shares.
-    derived: dict[Any, Any] = field(default_factory=dict)  # Results computed from the contents once, by name.
+    derived: Derived = field(default_factory=Derived)  # Results computed from the contents once.
 
     @classmethod
     def read(
@@ -276,6 +277,7 @@ class VersionContents:
             + self.partitions.nbytes
             + self.vectors.nbytes
             + _MEMORY_PER_INDEX_FILE * index_files
+            + self.derived.nbytes
         )
 
 
@@ -338,6 +340,16 @@ def read_contents(
             before,
         )
 
-    key = "contents", resolved.identity, None if needed is None else needed.digest
-    contents: VersionContents = cache.get_or_load(key, read)
+    contents: VersionContents = cache.get_or_load(_key(resolved, needed), read)
     return contents
+
+
+def keep_contents(
+    table: Table, resolved: ResolvedSnapshot, needed: NeededManifests | None, contents: VersionContents
+) -> None:
+    """Weighs contents anew, of which more is known than when they were read."""
+    table.reader.manifests.put(_key(resolved, needed), contents)
+
+
+def _key(resolved: ResolvedSnapshot, needed: NeededManifests | None) -> Hashable:
+    return "contents", resolved.identity, None if needed is None else needed.digest

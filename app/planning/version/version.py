@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.errors import FileMissingError, SnapshotExpiredError, UnsupportedFormatError
 from app.observation import Phase, during
-from app.planning.version.contents import NeededManifests, VersionContents, read_contents
+from app.planning.version.contents import NeededManifests, VersionContents, keep_contents, read_contents
 from app.planning.version.files import Files
 from app.predicates import Relation, shown_defaults
 from app.storage import ByteCache, Warehouse
@@ -87,6 +87,7 @@ class Version:
             if (refusal := self.schema.options.refusal) is not None:
                 raise UnsupportedFormatError(f"table {self.table.name} {refusal}")
             with during(Phase.LOAD):
+                self.table.metadata.begin_index_entries(self.resolved)
                 files = self.manifest_files()
                 manifests = self.table.metadata.manifests(self.resolved, files)
                 contents = read_contents(self.table, self.resolved, manifests, self.needed)
@@ -109,12 +110,14 @@ class Version:
         return self.load().contents
 
     def keep_derived(self) -> None:
-        """Updates the cache's weights of manifests for which more was derived since."""
+        """Updates the cache's weights of manifests and contents for which more was derived since."""
         if self.loaded is None:
             return
         for file, manifest in zip(self.loaded.manifest_files, self.loaded.manifests, strict=True):
             if manifest.derived.has_grown():
                 self.table.metadata.keep(file, manifest)
+        if self.loaded.contents.derived.has_grown():
+            keep_contents(self.table, self.resolved, self.needed, self.loaded.contents)
 
     def files(self) -> Files:
         """Returns the data files that a batch read of the version sees."""

@@ -3,7 +3,7 @@
 from app.table.manifests.disk_form import load_value, read_value, store_value, value_columns
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_and_removing, live_rows, removes_files
-from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest import Derived, Manifest
 from app.table.manifests.manifest_entry import (
     FILE_INDEX_SUFFIX,
     DataFileMeta,
@@ -19,6 +19,8 @@ __all__ = [
     "FILE_INDEX_SUFFIX",
     # A data file as its manifest describes it.
     "DataFileMeta",
+    # Things that were worked out of a manifest or a version, by key.
+    "Derived",
     # An entry's effect: a file was added, or removed.
     "FileKind",
     # The writer of a file: an append or a compaction.
