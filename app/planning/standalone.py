@@ -5,6 +5,7 @@ Callers of the service may name files only where index files lie, and by the nam
     <database>.db/<table>/[...]bucket-<n>/<data file>.index      a file index
     <database>.db/<table>/index/index-<uuid>-<n>                 deletion vectors or a hash index
     <database>.db/<table>/[...]bucket-<n>/index-<uuid>-<n>       likewise, with index-file-in-data-file-dir
+    <database>.db/<table>/index/<kind>-global-index-<uuid>.index a global index
 
 A hash index has no mark that tells it from other bytes, so without its name any file of a warehouse could be
 read as one.
@@ -18,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+from app import global_index
 from app.bucket_index import hash_index
 from app.deletion_vectors import MAGICS, read_file
 from app.errors import (
@@ -34,7 +36,7 @@ from app.planning.request.requests import IndexFileRef
 from app.storage import Warehouse
 from app.suggestions import hint
 from app.table.manifests import FILE_INDEX_SUFFIX
-from app.types import Json, parse_type
+from app.types import DataType, Json, parse_type
 
 _MAGIC_BYTES = struct.pack(">q", MAGIC)
 _VECTORS_VERSION = b"\x01"
@@ -56,9 +58,11 @@ def inspect_file(
     """What is in an index file.
 
     Args:
-        kind: ``file_index``, ``deletion_vectors`` or ``hash``; None tells it from the first bytes.
-        types: types of columns by name; without one, only that is told which needs none.
-        entries: which vectors or hashes are listed, of all that there are.
+        kind: ``file_index``, ``deletion_vectors``, ``hash``, ``btree`` or ``bitmap``; None tells it from
+            the name and the bytes.
+        types: types of columns by name; without one, only that is told which needs none. A global index is of
+            the only column.
+        entries: which vectors, hashes or blocks are listed, of all that there are.
 
     Raises:
         CorruptIndexError: the file is damaged.
@@ -116,6 +120,11 @@ def _shown(name: str, content: bytes, kind: str | None, types: Mapping[str, str]
                     "vectors": vectors[entries],
                     "next_offset": _next(entries, len(vectors)),
                 }
+            case "btree" | "bitmap" as global_kind:
+                described = global_index.describe(global_kind, content, _only_type(types), entries)
+                count = described.get("block_count")
+                following = _next(entries, count) if isinstance(count, int) else None
+                return {"kind": global_kind, **described, "next_offset": following}
             case _:
                 hashes = hash_index.read(content)
                 return {
@@ -126,6 +135,19 @@ def _shown(name: str, content: bytes, kind: str | None, types: Mapping[str, str]
                 }
     except CorruptIndexError as error:
         raise error.at(name) from error
+
+
+def _only_type(types: Mapping[str, str]) -> DataType | None:
+    """The type of a global index's column; raises RequestError."""
+    if not types:
+        return None
+    if len(types) > 1:
+        raise RequestError("a global index is of one column: give the type of this one alone")
+    ((column, written),) = types.items()
+    data_type = parse_type(written)
+    if not global_index.takes(data_type):
+        raise RequestError(f"{column}: no global index is of type {data_type}")
+    return data_type
 
 
 def _refuse_data_file(warehouse: Warehouse, file: IndexFileRef, name: str, content: bytes) -> None:
@@ -153,7 +175,8 @@ def _check_file(warehouse: Warehouse, path: str) -> tuple[int, bytes]:
     (head,) = warehouse.read_ranges([(path, 0, _HEAD_BYTES)])
     if isinstance(head, Exception):
         raise head
-    if path.endswith(FILE_INDEX_SUFFIX) and not head.startswith(_MAGIC_BYTES):
+    is_file_index = path.endswith(FILE_INDEX_SUFFIX) and not global_index.kind_of(path, b"")
+    if is_file_index and not head.startswith(_MAGIC_BYTES):
         raise CorruptIndexError("expected a file index", offset=0).at(path)
     return size, head
 
@@ -161,6 +184,8 @@ def _check_file(warehouse: Warehouse, path: str) -> tuple[int, bytes]:
 def _check_kind(kind: str | None, head: bytes, name: str) -> None:
     if kind != "hash":
         return
+    if global_index.kind_of(name, b""):
+        raise CorruptIndexError("expected a hash index, found a global index", offset=0).at(name)
     if name.endswith(FILE_INDEX_SUFFIX) or head.startswith(_MAGIC_BYTES):
         raise CorruptIndexError("expected a hash index, found a file index", offset=0).at(name)
     if _is_vectors(head):
@@ -186,13 +211,17 @@ def _some_hashes(warehouse: Warehouse, path: str, size: int, entries: slice) -> 
 
 def _kind_of(content: bytes, name: str) -> str:
     """What a file is, by its name and bytes; hash indexes have no mark, so they are what is left."""
+    if kind := global_index.kind_of(name, content):
+        return kind
     if name.endswith(FILE_INDEX_SUFFIX) or content.startswith(_MAGIC_BYTES):
         return "file_index"
     if _is_vectors(content):
         return "deletion_vectors"
     if len(content) % _HASH_BYTES == 0:
         return "hash"
-    raise RequestError(f"{name} does not tell what it is: say kind file_index, deletion_vectors or hash")
+    raise RequestError(
+        f"{name} does not tell what it is: say kind file_index, deletion_vectors, hash, btree or bitmap"
+    )
 
 
 def _is_vectors(content: bytes) -> bool:
@@ -260,11 +289,12 @@ _FILE_INDEX = re.compile(rf"{_TABLE}{_BUCKET}[^/]+\.index")
 _BUCKET_INDEX = re.compile(
     rf"{_TABLE}(?:index/|{_BUCKET})index-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}-\d+"
 )
+_GLOBAL_INDEX = re.compile(rf"{_TABLE}index/(?:btree|bitmap)-global-index-[0-9a-f-]{{36}}\.index")
 
 
 def check_index_place(path: str) -> None:
     """Lets paths of index files pass, and no others."""
-    if not _FILE_INDEX.fullmatch(path) and not _BUCKET_INDEX.fullmatch(path):
+    if not any(place.fullmatch(path) for place in (_FILE_INDEX, _BUCKET_INDEX, _GLOBAL_INDEX)):
         by_name = _DATA_FILES.get(path.rpartition(".")[2].lower())
         if by_name is not None:
             raise PathNotAllowedError(
@@ -272,7 +302,7 @@ def check_index_place(path: str) -> None:
                 path=path,
             )
         raise PathNotAllowedError(
-            f"{path!r} is no place of an index file: expected DATABASE.db/TABLE/.../bucket-0/DATA_FILE.index "
-            f"or DATABASE.db/TABLE/index/index-UUID-0",
+            f"{path!r} is no place of an index file: expected one in DATABASE.db/TABLE, as "
+            ".../bucket-0/DATA_FILE.index, index/index-UUID-0 or index/btree-global-index-UUID.index",
             path=path,
         )

@@ -171,9 +171,9 @@ class EvaluateOptions(TypedDict, total=False):
 
 
 class InspectOptions(TypedDict, total=False):
-    """How an index file is shown: column types by name, and which vectors or hashes."""
+    """How an index file is shown: column types by name, and which vectors, hashes or blocks."""
 
-    kind: Literal["file_index", "deletion_vectors", "hash"] | None
+    kind: Literal["file_index", "deletion_vectors", "hash", "btree", "bitmap"] | None
     types: Mapping[str, str] | None
     offset: int
     limit: int | None

@@ -16,7 +16,7 @@ from app.planning.plan.answers import Plan, PlanWarnings, answer_plan
 from app.planning.plan.file_plan import SkipStep
 from app.planning.request.filters import read_filter
 from app.planning.request.limits import Limits
-from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
+from app.planning.request.requests import IndexFileRef, PlanRequest, SelectionForm, SnapshotSelector, TableRef
 from app.planning.scan.planner import Planner
 from app.planning.service import IndexService
 from app.planning.version.version import Version
@@ -378,3 +378,28 @@ def test_a_table_that_changed_since_is_told_as_far_as_that_is_true(
     for condition, expected in zip(("n = 3", "s = 's1'"), _CHANGED[database, name], strict=True):
         plan = written.plan(bound(written, condition))
         assert planned_rows(plan).keys() == expected, condition
+
+
+@pytest.mark.long
+def test_each_index_file_can_be_looked_at(service: IndexService) -> None:
+    """With the type of its column, as an entry names it."""
+    shown: set[str] = set()
+    for name in tables():
+        database, named = name.split("/")
+        version = service.resolve(TableRef("golden", database.removesuffix(".db"), named), SnapshotSelector())
+        for entry in service.index_files(version, None):
+            column = entry.global_index and entry.global_index.column
+            if column is None or entry.path.startswith("file:") or name.endswith("btree_lzo"):
+                continue
+            types = {column: version.schema.by_name[column].type.text}
+            if named == "type_changed" or (named == "evolved" and column == "n"):
+                types = {}
+            file = IndexFileRef(path=entry.path)
+            described: Any = service.inspect("golden", file, None, types)
+            assert described["kind"] == entry.index_type
+            assert not any("error" in block for block in described.get("blocks", ())), entry
+            if entry.index_type == "btree":
+                rows = sum(block["row_count"] for block in described["blocks"])
+                assert rows + described["null_count"] == entry.row_count
+            shown.add(entry.index_type)
+    assert shown == {"btree", "bitmap"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from pyroaring import BitMap
 from app.deletion_vectors import EncodedVector, write_file
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import KeepReason, SkipStep
-from app.planning.request.requests import PlanRequest, SelectionForm
+from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from app.planning.service import IndexService
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
@@ -250,6 +250,16 @@ def test_the_list_of_index_files_tells_the_rows(indexed: Indexed) -> None:
     assert listed.path.endswith("/index/btree-global-index-1.index")
     assert listed.global_index is not None
     assert (listed.global_index.column, listed.global_index.last_row_id) == ("id", 39)
+
+
+def test_a_table_is_described_with_its_global_indexes(indexed: Indexed) -> None:
+    path = indexed.commit(4)
+
+    described = indexed.service.describe(indexed.made.ref, SnapshotSelector(), lambda *_: None)
+
+    assert [astuple(each) for each in described.global_indexes] == [
+        ("id", "btree", 1, 40, path.stat().st_size)
+    ]
 
 
 def test_a_warm_plan_reads_nothing(indexed: Indexed) -> None:
