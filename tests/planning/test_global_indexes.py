@@ -2,7 +2,6 @@
 
 import json
 import math
-import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,9 +23,9 @@ from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, O
 from app.types import DataField, Value, sql_key
 from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, TypeRoot
 from tests.brute_force import matching_rows
+from tests.golden_global_indexes import tables, unpack
 from tests.tables import open_service
 
-ARCHIVE: Final = Path(__file__).parents[1] / "golden" / "global_indexes" / "warehouse.tar.xz"
 _ORDERED: Final = (
     Operator.EQUAL,
     Operator.NOT_EQUAL,
@@ -36,19 +35,6 @@ _ORDERED: Final = (
     Operator.GREATER_OR_EQUAL,
 )
 _BEYOND: Final = (math.nan, math.inf, -math.inf, 1e30, -0.0, 0.0)
-
-
-def unpack(directory: Path) -> Path:
-    """Unpacks the warehouse into ``directory``, and returns it."""
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(directory, filter="data")
-    return directory / "warehouse"
-
-
-def tables() -> list[str]:
-    with tarfile.open(ARCHIVE) as archive:
-        paths = [Path(name) for name in archive.getnames()]
-    return sorted({f"{path.parts[1]}/{path.parts[2]}" for path in paths if len(path.parts) > 3})
 
 
 def _values(column: pa.ChunkedArray, data_field: DataField) -> list[Value | None]:
@@ -388,7 +374,7 @@ def test_each_index_file_can_be_looked_at(service: IndexService) -> None:
         database, named = name.split("/")
         version = service.resolve(TableRef("golden", database.removesuffix(".db"), named), SnapshotSelector())
         for entry in service.index_files(version, None):
-            column = entry.global_index and entry.global_index.column
+            column = None if entry.global_index is None else entry.global_index.column
             if column is None or entry.path.startswith("file:") or name.endswith("btree_lzo"):
                 continue
             types = {column: version.schema.by_name[column].type.text}

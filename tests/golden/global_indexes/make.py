@@ -287,12 +287,12 @@ def write_changes(directory: Path) -> None:
     maker.index("column_anew", "s", "bitmap")
 
 
-_CHANGED = {
-    "n = 3": ("equal", "n", 3),
-    "n >= 15": ("greater_or_equal", "n", 15),
-    "n IS NULL": ("is_null", "n"),
-    "s = 's1'": ("equal", "s", "s1"),
-    "s IS NULL": ("is_null", "s"),
+_CHANGED: dict[str, tuple[str, list[Any]]] = {
+    "n = 3": ("equal", ["n", 3]),
+    "n >= 15": ("greater_or_equal", ["n", 15]),
+    "n IS NULL": ("is_null", ["n"]),
+    "s = 's1'": ("equal", ["s", "s1"]),
+    "s IS NULL": ("is_null", ["s"]),
 }
 
 
@@ -311,7 +311,7 @@ def note_changes(directory: Path) -> None:
         for mode in ("fast", "full"):
             reading = table.copy({"scalar-index.search-mode": mode}).new_read_builder()
             reading = reading.with_projection(["n", "s", "_ROW_ID"])
-            for condition, (method, *given) in _CHANGED.items():
+            for condition, (method, given) in _CHANGED.items():
                 test = getattr(reading.new_predicate_builder(), method)(*given)
                 filtered = reading.with_filter(test)
                 found = filtered.new_read().to_arrow(filtered.new_scan().plan().splits())
