@@ -45,11 +45,12 @@ def describe(kind: str, content: bytes, data_type: DataType | None, listed: slic
             return BITMAP.describe_untyped(content)
         return BITMAP.describe(open_payload(BITMAP, content, data_type).of_file(0), data_type)
     index = _stored(tail, footer.index_offset, footer.index_size)
+    nulls = KINDS[kind](len(content), _MOST_ROWS, read_as).null_rows() if footer.nulls_size else None
     places = _of_btree(index) if kind == "btree" else _of_bitmap(index)
     return {
         "version": 1,
         "size": len(content),
-        "null_count": _count(KINDS[kind](len(content), _MOST_ROWS, read_as).null_rows(), content),
+        "null_count": 0 if nulls is None else _count(nulls, content),
         "block_count": len(places),
         "blocks": [_block(kind, tail, *place, data_type) for place in places[listed]],
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
 from app.types import DataField, parse_type
 from app.types.index_files import GlobalIndex, IndexFileMeta
-from tests.global_index_files import Habits, btree_file
+from tests.global_index_files import WRITERS, Habits
 from tests.tables import EMPTY_ROW, NO_STATISTICS, MadeTable, entry, open_service
 
 ID = DataField(0, "id", parse_type("BIGINT"))
@@ -45,15 +45,16 @@ class Indexed:
         indexed: int | None = None,
         *more: IndexEntry,
         habits: Habits | None = None,
+        kind: str = "btree",
         **meta: Any,
     ) -> Path:
         """Makes a version of so many files, of which the first ``indexed`` have an index; its file."""
         rows = ROWS * (files if indexed is None else indexed)
-        content, told = btree_file([(row, row) for row in range(rows)], ID.type, habits or Habits())
-        path = self.made.directory / "index" / "btree-global-index-1.index"
+        content, told = WRITERS[kind]([(row, row) for row in range(rows)], ID.type, habits or Habits())
+        path = self.made.directory / "index" / f"{kind}-global-index-1.index"
         path.write_bytes(content)
         covered = replace(GlobalIndex(0, rows - 1, ID.id, None, told), **meta)
-        file = IndexFileMeta("btree", path.name, len(content), rows, global_index=covered)
+        file = IndexFileMeta(kind, path.name, len(content), rows, global_index=covered)
         entries = [data(at, at * ROWS) for at in range(files)]
         self.made.commit(entries, index_entries=[IndexEntry(FileKind.ADD, EMPTY_ROW, 0, file), *more])
         return path
@@ -132,16 +133,36 @@ def test_rows_of_vectors_are_left_out(tmp_path: Path) -> None:
         assert rows(table.plan("id IN (23, 24)")) == {"data-2.parquet": [4]}
 
 
+def _flip(path: Path, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 4
+    path.write_bytes(content)
+
+
+def _write_huge_size(path: Path) -> None:
+    """Of the index block, whose size lies in both footers where the magic is."""
+    content, place = path.read_bytes(), -24 if path.name.startswith("btree") else -16
+    order = "little" if place == -24 else "big"
+    path.write_bytes(content[:place] + (2**31 - 1).to_bytes(4, order) + content[len(content) + place + 4 :])
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("compression", ["none", "zstd", "lz4"])
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda path: path.unlink(), "btree-global-index-1"),
+        (lambda path: path.unlink(), "-global-index-1"),
+        (lambda path: path.write_bytes(b""), "found"),
         (lambda path: path.write_bytes(path.read_bytes()[:-1]), "found"),
-        (lambda path: path.write_bytes(bytes(path.stat().st_size)), "magic"),
+        (lambda path: path.write_bytes(bytes(path.stat().st_size)), "expected"),
+        (lambda path: _flip(path, -70), "checksum"),
+        (_write_huge_size, "expected"),
     ],
 )
-def test_a_file_that_cannot_be_read_keeps_its_rows(indexed: Indexed, damage: Any, said: str) -> None:
-    path = indexed.commit(4)
+def test_a_file_that_cannot_be_read_keeps_its_rows(
+    indexed: Indexed, kind: str, compression: str, damage: Callable[[Path], Any], said: str
+) -> None:
+    path = indexed.commit(4, kind=kind, habits=Habits(compression=compression))
     damage(path)
 
     plan = indexed.plan("id = 23", limit=1)
