@@ -59,8 +59,8 @@ def describe(kind: str, content: bytes, data_type: DataType | None, listed: slic
 def _of_btree(index: bytes) -> list[tuple[int, int]]:
     """Where the data blocks lie."""
     entries = Entries.read(read_block(index))
-    # Where data blocks lie is told without the keys, which are of any type.
-    return [*btree.Block(entries, entries.key_starts).handles(range(len(entries)))]
+    offsets, at = read_varints(entries.data, entries.value_starts)
+    return [*zip(offsets.tolist(), read_varints(entries.data, at)[0].tolist(), strict=True)]
 
 
 def _of_bitmap(index: bytes) -> list[tuple[int, int]]:

@@ -10,14 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import CorruptIndexError, PaimonIndexError
+from app.errors import CorruptIndexError, LimitExceededError, PaimonIndexError
 from app.file_index.bitmap import BITMAP
 from app.global_index import describe
+from app.global_index.bitmap import Dictionary
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, parse_type
+from app.work import LEDGER
 from tests.brute_force import matching_rows
 from tests.examples import examples
-from tests.global_index_files import WRITERS, Habits, btree_file, entries, found_by, varint
+from tests.global_index_files import WRITERS, Habits, block, btree_file, entries, found_by, varint
 from tests.tables import payload
 
 FIELD = DataField(0, "c", parse_type("BIGINT"))
@@ -109,8 +111,8 @@ def test_a_footer_without_the_null_rows_that_the_entry_tells_of_is_damage() -> N
         found_by(BoundLeaf(Operator.IS_NULL, FIELD), [("btree", without, told)], 3)
 
 
-def framed(block: bytes, compression: int) -> bytes:
-    packed = block + bytes([compression])
+def framed(content: bytes, compression: int) -> bytes:
+    packed = content + bytes([compression])
     return packed + struct.pack("<I", zlib.crc32(packed))
 
 
@@ -128,13 +130,30 @@ def test_a_block_that_says_it_is_larger_is_damage(compression: int, length: int)
 @pytest.mark.parametrize("length", [1 << 28, 1 << 31, 1 << 62, 1 << 63])
 def test_an_entry_that_says_it_is_longer_is_damage(length: int) -> None:
     whole = entries([(struct.pack("<q", 5), varint(0) + varint(9))])[:-5]
-    for block in (
+    for lying in (
         varint(length) + whole[1:],
         whole[:9] + varint(length) + whole[10:],
         entries([(struct.pack("<q", 5), varint(length) + varint(9))])[:-5],
         entries([(struct.pack("<q", 5), varint(0) + varint(length))])[:-5],
     ):
-        index = framed(block + struct.pack("<Ib", len(block), 0), 0)
+        index = framed(lying + struct.pack("<Ib", len(lying), 0), 0)
         footer = struct.pack("<qiqqiqiii", 0, 0, 0, 0, len(index) - 5, 0, 0, 1, 0x50425449)
         with pytest.raises(CorruptIndexError):
             found_by(LEAVES[0], [("btree", index + footer, None)], len(VALUES))
+
+
+def test_memory_is_claimed_for_the_keys_that_a_small_block_expands_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    count = 1 << 20
+    small = block(varint(count) + bytes(3 * count), "zstd")
+    monkeypatch.setattr(LEDGER, "limit", 64 << 20)
+
+    assert len(small) < 1_000
+    with pytest.raises(LimitExceededError, match="keys of a global index"):
+        Dictionary.read(small, FIELD.type)
+
+
+def test_a_dictionary_that_says_it_has_more_keys_is_damage() -> None:
+    with pytest.raises(CorruptIndexError, match="keys, found"):
+        Dictionary.read(block(varint(1 << 60) + bytes(30)), FIELD.type)

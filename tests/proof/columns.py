@@ -125,8 +125,8 @@ def random_column(
     codes = [
         [
             code
-            for code in range(1, len(read))
-            if repr(cast(of_type[code], each, types[-1])) == repr(read[code])
+            for code, value in enumerate(of_type)
+            if value is not None and repr(cast(value, each, types[-1])) == repr(read[code])
         ]
         or [NULL]
         for of_type, each in zip(stored, types, strict=True)

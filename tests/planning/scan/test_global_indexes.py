@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import astuple, dataclass, replace
@@ -141,9 +142,8 @@ def _flip(path: Path, at: int) -> None:
 
 def _write_huge_size(path: Path) -> None:
     """Of the index block, whose size lies in both footers where the magic is."""
-    content, place = path.read_bytes(), -24 if path.name.startswith("btree") else -16
-    order = "little" if place == -24 else "big"
-    path.write_bytes(content[:place] + (2**31 - 1).to_bytes(4, order) + content[len(content) + place + 4 :])
+    content, (place, form) = path.read_bytes(), (-24, "<i") if path.name.startswith("btree") else (-16, ">i")
+    path.write_bytes(content[:place] + struct.pack(form, 2**31 - 1) + content[place + 4 :])
 
 
 @pytest.mark.parametrize("kind", WRITERS)
