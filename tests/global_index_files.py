@@ -11,8 +11,11 @@ from itertools import groupby
 from typing import Any, Final
 
 import cramjam
-from pyroaring import BitMap64
+from pyroaring import BitMap, BitMap64
 
+from app.file_index import condition_of
+from app.global_index import KINDS, KeyBounds, Part, Search, finds_complement, searches
+from app.predicates.model import BoundLeaf
 from app.types import DataType, TypeRoot, Value
 from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
 
@@ -215,3 +218,28 @@ def _dictionary(places: Mapping[bytes, bytes], keys: Sequence[bytes]) -> bytes:
 
 
 WRITERS: Final = {"btree": btree_file, "bitmap": bitmap_file}
+
+
+def rows_of(search: Search, content: bytes) -> BitMap:
+    """What a search finds in the bytes of a file."""
+    decoded: Any = None
+    while True:
+        try:
+            pieces = search.send(decoded)
+        except StopIteration as end:
+            found: BitMap = end.value
+            return found
+        decoded = [piece.read(content[piece.offset : piece.offset + piece.size]) for piece in pieces]
+
+
+def found_by(leaf: BoundLeaf, files: Sequence[tuple[str, bytes, bytes | None]], row_count: int) -> BitMap:
+    """The rows that satisfy a test, of a range that has these files."""
+    parts = [
+        Part(KINDS[kind](len(content), row_count, leaf.field.type), KeyBounds.read(told, leaf.field.type))
+        for kind, content, told in files
+    ]
+    condition = condition_of(leaf)
+    assert condition is not None
+    listed = searches(condition, parts)
+    found = BitMap.union(BitMap(), *(rows_of(search, files[at][1]) for at, search in listed))
+    return BitMap(range(row_count)) - found if finds_complement(condition) else found

@@ -5,6 +5,7 @@ knows storage reads them. Kinds: :mod:`app.global_index.btree` and :mod:`app.glo
 """
 
 from app.global_index.index_file import KeyBounds, Piece, Search
+from app.global_index.inspection import describe, kind_of
 from app.global_index.keys import same_keys, takes
 from app.global_index.search import KINDS, Part, finds_complement, searches
 
@@ -19,8 +20,12 @@ __all__ = [
     "Piece",
     # A search, which names pieces to read until it has its rows.
     "Search",
+    # Describes what is in a file.
+    "describe",
     # Tells whether searches find the rows that do not match.
     "finds_complement",
+    # Tells the kind of a file by its name and bytes.
+    "kind_of",
     # Tells whether values of two types are serialized alike.
     "same_keys",
     # Searches for the rows of a condition.

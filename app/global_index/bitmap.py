@@ -49,10 +49,16 @@ from app.global_index.blocks import TRAILER_BYTES, read_block
 from app.global_index.index_file import IndexFile, Piece, RowSet, Search, Tail, portions
 from app.global_index.keys import Keys, array_of, is_one_of, read_keys, stored_forms
 from app.types import DataType
+from app.work import LEDGER
 
 MAGIC: Final = 0x42474958
 _VERSION: Final = 1
 _FOOTER: Final = struct.Struct(">qiqiqiiii")
+_LEAST_ENTRY_BYTES: Final = 3
+_FEW_KEYS: Final = 1 << 12
+"""The usual block has fewer, for which a claim would take longer than to decode them."""
+_KEY_BYTES: Final = 300
+"""That a key takes while its block is taken apart."""
 
 
 class Footer(NamedTuple):
@@ -92,12 +98,27 @@ class Dictionary:
 
     @classmethod
     def read(cls, content: bytes, data_type: DataType) -> Self:
-        """Decode a block with its trailer; raises CorruptIndexError."""
+        """Decode a block with its trailer.
+
+        Raises:
+            CorruptIndexError: it is damaged, or its keys do not ascend.
+            MemoryShortError, LimitExceededError: there is no memory for what it expands to.
+        """
         data = read_block(content).tobytes()
+        count, at = _varint(data, 0)
+        if _LEAST_ENTRY_BYTES * count > len(data):
+            raise CorruptIndexError(f"expected {count} keys, found {len(data)} bytes")
+        if count < _FEW_KEYS:
+            return cls._of(data, count, at, data_type)
+        # A small block can expand to very many keys.
+        with LEDGER.claim("decoding", _KEY_BYTES * count, path="keys of a global index"):
+            return cls._of(data, count, at, data_type)
+
+    @classmethod
+    def _of(cls, data: bytes, count: int, at: int, data_type: DataType) -> Self:
         stored: list[bytes] = []
         starts: list[int] = []
         numbers: list[int] = []
-        count, at = _varint(data, 0)
         for _ in range(count):
             length, at = _varint(data, at)
             starts.append(at)

@@ -52,7 +52,8 @@ TRAILER_BYTES: Final = 5
 _TRAILER: Final = struct.Struct("<BI")
 _END: Final = struct.Struct("<IB")
 _LENGTHS: Final = struct.Struct("<ii")
-_NONE, _ZSTD, _LZ4, _LZO = range(4)
+_NONE, _ZSTD, _LZ4 = range(3)
+_COMPRESSIONS: Final = ("none", "zstd", "lz4", "lzo")
 _CONTINUES: Final = 0x80
 _BITS: Final = 7
 _LONGEST_VARINT: Final = 9
@@ -91,9 +92,14 @@ def read_block(stored: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(block, np.uint8)
 
 
+def compression_name(number: int) -> str:
+    """What a block's trailer calls its compression."""
+    return _COMPRESSIONS[number] if number < len(_COMPRESSIONS) else f"number {number}"
+
+
 def _expanded(block: bytes, compression: int) -> bytes:
     if compression not in (_ZSTD, _LZ4):
-        shown = "lzo" if compression == _LZO else f"number {compression}"
+        shown = compression_name(compression)
         raise UnsupportedFormatError(f"blocks compressed by {shown} are not read: none, zstd or lz4 are")
     lengths, at = read_varints(np.frombuffer(block, np.uint8), np.zeros(1, np.int64))
     length, start = int(lengths[0]), int(at[0])

@@ -149,7 +149,8 @@ class BTreeFile(IndexFile):
         (tail,) = yield [self.tail()]
         footer = Footer.read(tail)
         if not footer.nulls_size:
-            return BitMap()
+            # Nobody asks for the null rows of a file whose entry tells of none.
+            raise CorruptIndexError("expected null rows, as the entry of the file tells, found none")
         size = footer.nulls_size + _CHECKSUM.size
         (rows,) = yield [tail.piece(footer.nulls_offset, size, "null rows", self._read_nulls)]
         nulls: RowSet = rows
@@ -210,6 +211,8 @@ class BTreeFile(IndexFile):
         return Block.read(stored, self.data_type)
 
     def _read_nulls(self, stored: bytes) -> RowSet:
+        if len(stored) < _CHECKSUM.size:
+            raise CorruptIndexError(f"expected null rows and their checksum, found {len(stored)} bytes")
         data = stored[: -_CHECKSUM.size]
         (checksum,), actual = _CHECKSUM.unpack_from(stored, len(data)), zlib.crc32(data)
         if actual != checksum:

@@ -5,6 +5,7 @@ Callers of the service may name files only where index files lie, and by names t
     <database>.db/<table>/[...]bucket-<n>/<data file>.index      a file index
     <database>.db/<table>/index/index-<uuid>-<n>                 deletion vectors or a hash index
     <database>.db/<table>/[...]bucket-<n>/index-<uuid>-<n>       both, with index-file-in-data-file-dir
+    <database>.db/<table>/index/<kind>-global-index-<uuid>.index a global index
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+from app import global_index
 from app.bucket_index import hash_index
 from app.deletion_vectors import MAGICS, read_file
 from app.errors import (
@@ -31,7 +33,7 @@ from app.planning.request.requests import IndexFileRef
 from app.storage import Warehouse
 from app.suggestions import hint
 from app.table.manifests import FILE_INDEX_SUFFIX
-from app.types import Json, parse_type
+from app.types import DataType, Json, parse_type
 
 _MAGIC_BYTES = struct.pack(">q", MAGIC)
 _VECTORS_VERSION = b"\x01"
@@ -53,9 +55,10 @@ def inspect_file(
     """Shows the content of an index file.
 
     Args:
-        kind: ``file_index``, ``deletion_vectors`` or ``hash``; None detects it.
-        types: types of columns by name; without one, values of the column's indexes are not shown.
-        entries: range of vectors or hashes to list.
+        kind: ``file_index``, ``deletion_vectors``, ``hash``, ``btree`` or ``bitmap``; None detects it.
+        types: types of columns by name; without one, values of the column's indexes are not shown. A global
+            index takes one column.
+        entries: range of vectors, hashes or blocks to list.
 
     Raises:
         CorruptIndexError: the file is damaged.
@@ -113,6 +116,11 @@ def _show(name: str, content: bytes, kind: str | None, types: Mapping[str, str],
                     "vectors": vectors[entries],
                     "next_offset": _next_offset(entries, len(vectors)),
                 }
+            case "btree" | "bitmap" as global_kind:
+                described = global_index.describe(global_kind, content, _only_type(types), entries)
+                count = described.get("block_count")
+                following = _next_offset(entries, count) if isinstance(count, int) else None
+                return {"kind": global_kind, **described, "next_offset": following}
             case _:
                 hashes = hash_index.read(content)
                 return {
@@ -123,6 +131,19 @@ def _show(name: str, content: bytes, kind: str | None, types: Mapping[str, str],
                 }
     except CorruptIndexError as error:
         raise error.at(name) from error
+
+
+def _only_type(types: Mapping[str, str]) -> DataType | None:
+    """Returns the type of a global index's column; raises RequestError."""
+    if not types:
+        return None
+    if len(types) > 1:
+        raise RequestError("a global index is of one column: give the type of this one alone")
+    ((column, written),) = types.items()
+    data_type = parse_type(written)
+    if not global_index.takes(data_type):
+        raise RequestError(f"{column}: no global index is of type {data_type}")
+    return data_type
 
 
 def _refuse_data_file(warehouse: Warehouse, file: IndexFileRef, name: str, content: bytes) -> None:
@@ -150,7 +171,8 @@ def _check_file(warehouse: Warehouse, path: str) -> tuple[int, bytes]:
     (head,) = warehouse.read_ranges([(path, 0, _HEAD_BYTES)])
     if isinstance(head, Exception):
         raise head
-    if path.endswith(FILE_INDEX_SUFFIX) and not head.startswith(_MAGIC_BYTES):
+    is_file_index = path.endswith(FILE_INDEX_SUFFIX) and not global_index.kind_of(path, b"")
+    if is_file_index and not head.startswith(_MAGIC_BYTES):
         raise CorruptIndexError("expected a file index", offset=0).at(path)
     return size, head
 
@@ -158,6 +180,8 @@ def _check_file(warehouse: Warehouse, path: str) -> tuple[int, bytes]:
 def _check_kind(kind: str | None, head: bytes, name: str) -> None:
     if kind != "hash":
         return
+    if global_index.kind_of(name, b""):
+        raise CorruptIndexError("expected a hash index, found a global index", offset=0).at(name)
     if name.endswith(FILE_INDEX_SUFFIX) or head.startswith(_MAGIC_BYTES):
         raise CorruptIndexError("expected a hash index, found a file index", offset=0).at(name)
     if _is_vectors(head):
@@ -182,6 +206,8 @@ def _read_hashes(warehouse: Warehouse, path: str, size: int, entries: slice) -> 
 
 
 def _detect_kind(content: bytes, name: str) -> str:
+    if kind := global_index.kind_of(name, content):
+        return kind
     if name.endswith(FILE_INDEX_SUFFIX) or content.startswith(_MAGIC_BYTES):
         return "file_index"
     if _is_vectors(content):
@@ -190,7 +216,8 @@ def _detect_kind(content: bytes, name: str) -> str:
     if len(content) % _HASH_BYTES == 0:
         return "hash"
     raise RequestError(
-        f"the kind of {name} cannot be detected: set kind to file_index, deletion_vectors or hash"
+        f"the kind of {name} cannot be detected: "
+        "set kind to file_index, deletion_vectors, hash, btree or bitmap"
     )
 
 
@@ -259,12 +286,13 @@ _FILE_INDEX = re.compile(rf"{_TABLE}{_BUCKET}[^/]+\.index")
 _BUCKET_INDEX = re.compile(
     rf"{_TABLE}(?:index/|{_BUCKET})index-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}-\d+"
 )
+_GLOBAL_INDEX = re.compile(rf"{_TABLE}index/(?:btree|bitmap)-global-index-[0-9a-f-]{{36}}\.index")
 
 
 def check_index_place(path: str) -> None:
     """Raises PathNotAllowedError unless an index file can have this path."""
     # A hash index has no magic number: without a rule for its name, any file could be read as one.
-    if not _FILE_INDEX.fullmatch(path) and not _BUCKET_INDEX.fullmatch(path):
+    if not any(place.fullmatch(path) for place in (_FILE_INDEX, _BUCKET_INDEX, _GLOBAL_INDEX)):
         by_name = _DATA_FILES.get(path.rpartition(".")[2].lower())
         if by_name is not None:
             raise PathNotAllowedError(
@@ -272,7 +300,8 @@ def check_index_place(path: str) -> None:
                 path=path,
             )
         raise PathNotAllowedError(
-            f"{path!r} is not where an index file lies: expected "
-            f"DATABASE.db/TABLE/.../bucket-0/DATA_FILE.index or DATABASE.db/TABLE/index/index-UUID-0",
+            f"{path!r} is not where an index file lies: "
+            "expected DATABASE.db/TABLE/.../bucket-0/DATA_FILE.index, DATABASE.db/TABLE/index/index-UUID-0 "
+            "or DATABASE.db/TABLE/index/btree-global-index-UUID.index",
             path=path,
         )

@@ -121,6 +121,17 @@ class DeclaredIndex:
 
 
 @dataclass(frozen=True, slots=True)
+class GlobalIndexFiles:
+    """The files of a global index of one type on one column, which is None where it was dropped."""
+
+    column: str | None
+    type: str
+    files: int
+    row_count: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class TableDescription:
     database: str
     table: str
@@ -137,6 +148,7 @@ class TableDescription:
     deletion_vectors: bool
     indexes: tuple[DeclaredIndex, ...]
     iceberg_refusal: str | None = None
+    global_indexes: tuple[GlobalIndexFiles, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,9 +171,9 @@ class EvaluateOptions(TypedDict, total=False):
 
 
 class InspectOptions(TypedDict, total=False):
-    """Column types by name, and the range of vectors or hashes to show."""
+    """Column types by name, and the range of vectors, hashes or blocks to show."""
 
-    kind: Literal["file_index", "deletion_vectors", "hash"] | None
+    kind: Literal["file_index", "deletion_vectors", "hash", "btree", "bitmap"] | None
     types: Mapping[str, str] | None
     offset: int
     limit: int | None

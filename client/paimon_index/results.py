@@ -277,10 +277,22 @@ class InspectedVector:
 
 
 @dataclass(frozen=True, slots=True)
-class Inspection:
-    """Contents of an index file, by its kind; vectors and hashes may continue at ``next_offset``."""
+class InspectedBlock:
+    offset: int
+    size: int
+    compression: str | None = None
+    key_count: int | None = None
+    row_count: int | None = None
+    min: Any = None
+    max: Any = None
+    error: IndexFault | None = None
 
-    kind: Literal["file_index", "deletion_vectors", "hash"]
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """Contents of an index file, by its kind; vectors, hashes and blocks may continue at ``next_offset``."""
+
+    kind: Literal["file_index", "deletion_vectors", "hash", "btree", "bitmap"]
     version: int | None = None
     size: int | None = None
     columns: tuple[InspectedColumn, ...] | None = None
@@ -288,6 +300,13 @@ class Inspection:
     row_count: int | None = None
     hashes: tuple[int, ...] | None = None
     vector_count: int | None = None
+    null_count: int | None = None
+    has_nulls: bool | None = None
+    cardinality: int | None = None
+    min: Any = None
+    max: Any = None
+    block_count: int | None = None
+    blocks: tuple[InspectedBlock, ...] | None = None
     next_offset: int | None = None
 
 

@@ -16,18 +16,26 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError, PaimonIndexError, UnsupportedFormatError
-from app.file_index.index_kinds import condition_of
 from app.global_index.bitmap import Dictionary
 from app.global_index.blocks import read_block, read_row_ids
 from app.global_index.btree import Block
-from app.global_index.index_file import KeyBounds, Search
+from app.global_index.index_file import KeyBounds
 from app.global_index.keys import same_keys
-from app.global_index.search import KINDS, Part, finds_complement, searches
+from app.global_index.search import KINDS
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, Value, parse_type
 from tests.brute_force import matching_rows
 from tests.examples import examples
-from tests.global_index_files import WRITERS, Habits, block, btree_file, metadata, varint
+from tests.global_index_files import (
+    WRITERS,
+    Habits,
+    block,
+    btree_file,
+    found_by,
+    metadata,
+    rows_of,
+    varint,
+)
 
 HABITS = [
     Habits(),
@@ -58,31 +66,6 @@ OPERATORS = (
     Operator.GREATER_THAN,
     Operator.GREATER_OR_EQUAL,
 )
-
-
-def rows_of(search: Search, content: bytes) -> BitMap:
-    """What a search finds in the bytes of a file."""
-    decoded: Any = None
-    while True:
-        try:
-            pieces = search.send(decoded)
-        except StopIteration as end:
-            found: BitMap = end.value
-            return found
-        decoded = [piece.read(content[piece.offset : piece.offset + piece.size]) for piece in pieces]
-
-
-def found_by(leaf: BoundLeaf, files: Sequence[tuple[str, bytes, bytes | None]], row_count: int) -> BitMap:
-    """The rows that satisfy a test, of a range that has these files."""
-    parts = [
-        Part(KINDS[kind](len(content), row_count, leaf.field.type), KeyBounds.read(told, leaf.field.type))
-        for kind, content, told in files
-    ]
-    condition = condition_of(leaf)
-    assert condition is not None
-    listed = searches(condition, parts)
-    found = BitMap.union(BitMap(), *(rows_of(search, files[at][1]) for at, search in listed))
-    return BitMap(range(row_count)) - found if finds_complement(condition) else found
 
 
 def leaves_on(field: DataField, values: Sequence[Value | None]) -> list[BoundLeaf]:

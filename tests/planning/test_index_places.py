@@ -21,6 +21,7 @@ from tests.golden_cases import GoldenWarehouse
 from tests.golden_checks import for_each
 
 NAME = "index-0b8f6c1e-7a55-4a30-8f0e-2b4a3d1c9e77-0"
+GLOBAL = "db.db/t/index/btree-global-index-0b8f6c1e-7a55-4a30-8f0e-2b4a3d1c9e77.index"
 KINDS = (None, "file_index", "deletion_vectors", "hash")
 
 
@@ -82,6 +83,7 @@ def test_of_all_files_of_a_table_index_files_alone_are_read(
         "db.db/t/bucket-0/data-1.parquet.index",
         "db.db/t/data/dt=1/hour=2/bucket-12/data-1.orc.index",
         "db.db/t/bucket-postpone/data-1.avro.index",
+        GLOBAL,
     ],
 )
 def test_places_of_index_files(path: str) -> None:
@@ -104,6 +106,9 @@ def test_places_of_index_files(path: str) -> None:
         "db.db/t/bucket-0/data-1.parquet",
         "db.db/t/bucket-0/.index",
         "db.db/t/bucket-x/a.index",
+        GLOBAL.replace("/index/", "/manifest/"),
+        GLOBAL.replace("btree", "data"),
+        GLOBAL.removesuffix(".index"),
         "db.db/t/a.index",
         "t/bucket-0/a.index",
         "file:///db.db/t/bucket-0/a.index",

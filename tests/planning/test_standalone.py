@@ -1,5 +1,6 @@
 """Index files without a table: golden ones are answered as by the library, damaged ones one by one."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,13 @@ from app.file_index.evaluation import evaluate
 from app.planning.evaluated_files import EvaluatedFile
 from app.planning.request.requests import ColumnRef, EvaluateRequest, IndexFileRef, SortKey, TopN
 from app.planning.service import IndexService
+from app.types import parse_type
 from tests import golden_cases
 from tests.data_files import write_data_file
+from tests.global_index_files import Habits, btree_file
 from tests.golden_cases import GoldenIndex, GoldenWarehouse
 from tests.golden_checks import together
+from tests.tables import open_service
 
 _CHECKS = 4
 """Checks per file: the library's answers are held against the engine's elsewhere."""
@@ -219,3 +223,43 @@ def test_inspect_says_of_a_data_file_what_it_is(
     path = f"golden.db/t/bucket-0/data-1.{data_format}"
     with pytest.raises(PathNotAllowedError, match=rf"{name} by its name.*ask for '.*\.index'"):
         service.inspect("golden", IndexFileRef(path=path), None, {})
+
+
+def test_inspect_shows_a_global_index_where_writers_put_it(tmp_path: Path) -> None:
+    path = "db.db/t/index/btree-global-index-0b8f6c1e-7a55-4a30-8f0e-2b4a3d1c9e77.index"
+    content, _ = btree_file(
+        [(number, number) for number in range(9)], parse_type("INT"), Habits(block_bytes=1)
+    )
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_bytes(content)
+    with closing(open_service(tmp_path)) as own:
+        placed: Any = own.inspect("golden", IndexFileRef(path=path), None, {"id": "INT"}, slice(2, 4))
+        sent: Any = own.inspect("golden", IndexFileRef(content=content), None, {"id": "INT"}, slice(2, 4))
+
+    assert placed == sent
+    assert (placed["kind"], placed["block_count"], placed["next_offset"]) == ("btree", 9, 4)
+    assert [(block["min"], block["max"], block["row_count"]) for block in placed["blocks"]] == [
+        (2, 2, 1),
+        (3, 3, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("types", "said"),
+    [({"a": "INT", "b": "INT"}, "of one column"), ({"a": "ARRAY<INT>"}, "no global index is of type")],
+)
+def test_inspect_takes_one_type_for_a_global_index(
+    service: IndexService, types: dict[str, str], said: str
+) -> None:
+    content, _ = btree_file([(1, 0)], parse_type("INT"), Habits())
+
+    with pytest.raises(RequestError, match=said):
+        service.inspect("golden", IndexFileRef(content=content), None, types)
+
+
+def test_inspect_refuses_another_type_than_that_of_the_keys(service: IndexService) -> None:
+    content, _ = btree_file([(1, 0)], parse_type("INT"), Habits())
+
+    described: Any = service.inspect("golden", IndexFileRef(content=content), None, {"a": "BIGINT"})
+
+    assert "keys of 8 bytes" in described["blocks"][0]["error"]["detail"]

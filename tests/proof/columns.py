@@ -121,7 +121,16 @@ def random_column(
     base = random_values(rng, first, 4 if fixed else rng.randint(2, 9))
     stored = [[None, *(cast(value, first, each) for value in base)] for each in types]
     read = [None, *(cast(value, first, types[-1]) for value in base)]
-    codes = [list(range(1, len(read))) for _ in types]
+    # What INT cuts off does not come back with a wider type: such files hold other values.
+    codes = [
+        [
+            code
+            for code, value in enumerate(of_type)
+            if value is not None and repr(cast(value, each, types[-1])) == repr(read[code])
+        ]
+        or [NULL]
+        for of_type, each in zip(stored, types, strict=True)
+    ]
     # Newer files may hold what older ones could not.
     for at in range(1, len(types)):
         if types[at] == types[-1] and types[at] != first and not _cuts(first, types[at]):

@@ -26,6 +26,8 @@ with atheris.instrument_imports(include=["app"]):
     from app.file_index.evaluation import decide_files, evaluate
     from app.file_index.index_kinds import KINDS
     from app.file_index.stacked_index import FileIndex, StackedIndex
+    from app.global_index import KINDS as GLOBAL_KINDS
+    from app.global_index import KeyBounds, describe
     from app.global_index.bitmap import Dictionary
     from app.global_index.btree import Block
     from app.predicates.json_reader import read_json_filter
@@ -38,7 +40,7 @@ with atheris.instrument_imports(include=["app"]):
     from app.types import DataField, parse_type
     from app.types.bytes_column import BytesColumn
 
-from tests.global_index_files import block, entries
+from tests.global_index_files import Habits, block, btree_file, entries, rows_of
 from tests.tables import avro, entry, payload, record
 
 FIELDS: Final = [DataField(at, name, parse_type(name)) for at, name in enumerate(("INT", "STRING", "DOUBLE"))]
@@ -69,6 +71,18 @@ def _json_filter(content: bytes) -> None:
     read_json_filter(written)
 
 
+def _global_index(content: bytes) -> None:
+    """Searches and describes a file of either kind, and takes the bytes for the metadata of an entry."""
+    for kind, file_kind in GLOBAL_KINDS.items():
+        file = file_kind(len(content), 100, FIELDS[0].type)
+        for search in (file.null_rows(), file.rows_with([1, 2]), file.rows_between(1, None)):
+            with suppress(PaimonIndexError):
+                rows_of(search, content)
+        with suppress(PaimonIndexError):
+            describe(kind, content, FIELDS[0].type, slice(None))
+    KeyBounds.read(content, FIELDS[0].type)
+
+
 def _indexes() -> bytes:
     return container.write(
         {
@@ -95,6 +109,10 @@ DECODERS: Final[Mapping[str, tuple[Callable[[bytes], object], Callable[[], bytes
     "bitmap-dictionary": (
         lambda content: Dictionary.read(block(content), FIELDS[1].type),
         lambda: b"\2\1a\0\x09\2bc\x09\x09",
+    ),
+    "global-index": (
+        _global_index,
+        lambda: btree_file([(1, 0), (None, 1), (2, 2)], FIELDS[0].type, Habits(block_bytes=1))[0],
     ),
     "manifest": (Manifest.read, lambda: avro([record(entry())])),
     "index-manifest": (IndexManifest.read, IndexManifest(()).write),

@@ -71,12 +71,28 @@ class InspectedVector:
 
 
 @dataclass(frozen=True, slots=True)
+class InspectedBlock:
+    """One block of keys of a global index file."""
+
+    offset: int
+    size: int
+    compression: str | None = None
+    key_count: int | None = None
+    row_count: int | None = None
+    """Null for a bitmap, whose rows lie elsewhere."""
+    min: Any = None
+    """The smallest key, where the type of the column is given."""
+    max: Any = None
+    error: IndexFault | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Inspection:
     """Contents of an index file, by its kind."""
 
     __pydantic_config__ = DESCRIBED
 
-    kind: Literal["file_index", "deletion_vectors", "hash"]
+    kind: Literal["file_index", "deletion_vectors", "hash", "btree", "bitmap"]
     version: int | None = None
     size: int | None = None
     columns: list[InspectedColumn] | None = None
@@ -84,13 +100,23 @@ class Inspection:
     vectors: list[InspectedVector] | None = None
     """Only for a file of deletion vectors."""
     row_count: int | None = None
-    """Only for a hash index."""
+    """Only for a hash index, or for a bitmap of release 1.4."""
     hashes: list[int] | None = None
     """In the file's order; only for a hash index."""
     vector_count: int | None = None
     """Only for a file of deletion vectors."""
+    null_count: int | None = None
+    """Rows without a value; this and the members down to ``blocks`` are only for a global index."""
+    has_nulls: bool | None = None
+    cardinality: int | None = None
+    """Distinct values of a bitmap of release 1.4."""
+    min: Any = None
+    max: Any = None
+    block_count: int | None = None
+    """Blocks of keys; null for a bitmap of release 1.4."""
+    blocks: list[InspectedBlock] | None = None
     next_offset: int | None = None
-    """Offset of further vectors or hashes; null at the end."""
+    """Offset of further vectors, hashes or blocks; null at the end."""
 
 
 async def _caller_names_paths(request: Request) -> None:

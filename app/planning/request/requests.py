@@ -277,8 +277,8 @@ class InspectRequest(IndexFileRef):
 
     example: ClassVar = {"path": "demo.db/events/bucket-0/data-1.parquet.index"}
 
-    kind: Literal["file_index", "deletion_vectors", "hash"] | None = None
-    offset: Count = Field(default=0, description="The first vector or hash to list.")
+    kind: Literal["file_index", "deletion_vectors", "hash", "btree", "bitmap"] | None = None
+    offset: Count = Field(default=0, description="The first vector, hash or block to list.")
     limit: Annotated[int, Field(ge=1)] | None = Field(
         default=None, description="Most vectors or hashes to list: the page size."
     )

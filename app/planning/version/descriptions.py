@@ -15,7 +15,7 @@ from app.storage import Readers
 from app.table import Snapshot as TableSnapshot
 from app.table import TableSchema
 from app.types import type_json
-from app.types.index_files import GlobalIndex
+from app.types.index_files import GlobalIndex, IndexFileMeta
 
 _READ_AT_ONCE: Final = 64
 
@@ -135,6 +135,40 @@ class DeclaredIndex:
 
 
 @dataclass(frozen=True, slots=True)
+class GlobalIndexFiles:
+    """The files of a global index of one type on one column."""
+
+    column: str | None
+    """Null where the table has no such column any more."""
+    type: Annotated[str, Field(examples=["btree"])]
+    files: int
+    row_count: int
+    """Rows that the files tell of, those that they tell of twice included."""
+    bytes: int
+
+    @classmethod
+    def of(cls, version: Version) -> list[Self]:
+        """The global indexes of a version, which tables that number their rows alone can have."""
+        if not version.schema.options.row_tracking:
+            return []
+        found: dict[tuple[int, str], list[IndexFileMeta]] = {}
+        for entry in version.table.metadata.index_entries(version.resolved):
+            if entry.file.global_index is not None:
+                key = entry.file.global_index.field_id, entry.file.index_type
+                found.setdefault(key, []).append(entry.file)
+        return [
+            cls(
+                _column_name(version, column_id),
+                index_type,
+                len(files),
+                sum(file.row_count for file in files),
+                sum(file.file_size for file in files),
+            )
+            for (column_id, index_type), files in sorted(found.items())
+        ]
+
+
+@dataclass(frozen=True, slots=True)
 class TableDescription:
     """The schema of a version of a table and what follows from it."""
 
@@ -156,6 +190,7 @@ class TableDescription:
     bucket_mode: Annotated[str, Field(examples=["hash_dynamic"])]
     deletion_vectors: bool
     indexes: Sequence[DeclaredIndex]
+    global_indexes: Sequence[GlobalIndexFiles]
     iceberg_refusal: Annotated[
         str | None,
         Field(description="Why Iceberg's clients cannot read the table, or not every file that it may have."),
@@ -186,6 +221,7 @@ class TableDescription:
                 DeclaredIndex(index.column, index.kind, dict(index.parameters))
                 for index in schema.options.file_indexes
             ],
+            global_indexes=GlobalIndexFiles.of(version),
             iceberg_refusal=refusal(schema, version.table.name),
         )
 
@@ -251,8 +287,12 @@ def describe_index_files(version: Version, index_type: str | None) -> list[Index
 def _indexed_rows(version: Version, covered: GlobalIndex | None) -> IndexedRows | None:
     if covered is None:
         return None
-    column = version.schema.by_id.get(covered.field_id)
-    return IndexedRows(None if column is None else column.name, covered.first_row, covered.last_row)
+    return IndexedRows(_column_name(version, covered.field_id), covered.first_row, covered.last_row)
+
+
+def _column_name(version: Version, column_id: int) -> str | None:
+    column = version.schema.by_id.get(column_id)
+    return None if column is None else column.name
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,8 +1,13 @@
-"""Writes the tables of pypaimon into ``warehouse/pypaimon.db``: ``python make.py pypaimon|pack DIRECTORY``.
+"""Writes the tables of pypaimon into ``warehouse/pypaimon.db``: ``python make.py STEP DIRECTORY``.
 
-Run it with the Python of an environment that has pypaimon 2.1, then ``Make.java`` on the same directory, which
-writes ``warehouse/java.db``, and ``pack``, which replaces ``warehouse.tar.xz`` beside this script. The row ids
-that readers answer with go to ``pypaimon.json`` and ``java.json`` within the warehouse.
+Run it with the Python of an environment that has pypaimon 2.1. The steps, each after that of ``Make.java`` on
+the same directory, which writes ``warehouse/java.db``:
+
+* ``pypaimon``: tables of every type. Row ids that readers answer with go to ``pypaimon.json`` and ``java.json``;
+* ``changes``: tables that change after their indexes were built;
+* ``answers``: the rows of these and what is read of them, in ``changed_pypaimon.json``. It prints the names
+  that ``Make.java DIRECTORY answers`` is to be given, which writes ``changed_java.json``;
+* ``pack``: replaces ``warehouse.tar.xz`` beside this script.
 """
 
 from __future__ import annotations
@@ -47,6 +52,7 @@ _TRACKED = {
     "metadata.stats-mode": "none",
 }
 _SECOND = 1_700_000_000 * 10**9
+_EXTERNAL = Path("/tmp/global-indexes")  # noqa: S108 - no file of this machine is read there
 _FLOATS = [1.0, math.nan, -0.0, 5.0, 0.0, -math.inf, math.inf, None, -3.25, 1e-30]
 _NUMBERS = [5, -5, None, 100, 0, 127, -128, 7, 7, None, 42, 1]
 
@@ -229,6 +235,96 @@ def write_with_pypaimon(directory: Path) -> None:  # noqa: PLR0915 - one table a
     target.write_text(json.dumps(maker.written, indent=1))
 
 
+_CHANGING = pa.schema([("n", pa.int32()), ("s", pa.string())])
+
+
+def _numbers(start: int, count: int = 10) -> pa.Table:
+    """Rows as ``Make.java`` writes them to tables that change."""
+    places = range(start, start + count)
+    numbers = [None if at % 7 == 6 else at for at in places]  # noqa: PLR2004 - each seventh
+    texts = [None if at % 5 == 4 else f"s{at % 4}" for at in places]  # noqa: PLR2004 - each fifth
+    return pa.table([pa.array(numbers, pa.int32()), pa.array(texts, pa.string())], schema=_CHANGING)
+
+
+def write_changes(directory: Path) -> None:
+    maker = Maker(directory)
+
+    def changing(name: str, rows: int, **options: str) -> None:
+        maker.create(name, _CHANGING, **options)
+        for start in range(0, rows, 40):
+            maker.append(name, _numbers(start, min(40, rows - start)))
+
+    changing("external", 20, **{"global-index.external-path": f"file://{_EXTERNAL}"})
+    maker.index("external", "n")
+    maker.index("external", "s", "bitmap")
+    changing("forty_files", 160)
+    for column, kind in (("n", "btree"), ("s", "bitmap")):
+        maker.index("forty_files", column, kind, sorted_index__records_per_file=4)
+    # A range for each build.
+    maker.create("grown", _CHANGING)
+    for start in range(0, 50, 10):
+        maker.append("grown", _numbers(start))
+        maker.index("grown", "n", "btree" if start % 20 else "bitmap")
+    maker.append("grown", _numbers(50))
+    # A column was updated, which dropped its index, and indexed anew.
+    changing("updated_and_rebuilt", 20)
+    maker.index("updated_and_rebuilt", "n")
+    maker.index("updated_and_rebuilt", "s", "bitmap")
+    changed = pa.table({"_ROW_ID": pa.array([2, 4], pa.int64()), "n": pa.array([1002, 1004], pa.int32())})
+    maker.update(
+        "updated_and_rebuilt", changed, ["n"], **{"global-index.column-update-action": "DROP_PARTITION_INDEX"}
+    )
+    maker.index("updated_and_rebuilt", "n")
+    # A column was dropped, one of its name added and indexed.
+    change = import_module("pypaimon.schema.schema_change").SchemaChange
+    types = import_module("pypaimon.schema.data_types")
+    changing("column_anew", 10)
+    maker.index("column_anew", "n")
+    maker.index("column_anew", "s")
+    maker.alter("column_anew", change.drop_column("s"))
+    maker.alter("column_anew", change.add_column("s", types.AtomicType("STRING")))
+    maker.append("column_anew", _numbers(10))
+    maker.index("column_anew", "s", "bitmap")
+
+
+_CHANGED: dict[str, tuple[str, list[Any]]] = {
+    "n = 3": ("equal", ["n", 3]),
+    "n >= 15": ("greater_or_equal", ["n", 15]),
+    "n IS NULL": ("is_null", ["n"]),
+    "s = 's1'": ("equal", ["s", "s1"]),
+    "s IS NULL": ("is_null", ["s"]),
+}
+
+
+def note_changes(directory: Path) -> None:
+    """Notes the rows of the tables that changed, and the row ids that pypaimon reads of them by filters."""
+    catalog = import_module("pypaimon").CatalogFactory.create({"warehouse": str(directory / "warehouse")})
+    noted: dict[str, Any] = {}
+    for path in sorted((directory / "warehouse").glob("*.db/*")):
+        name = f"{path.parent.stem}.{path.name}"
+        table = catalog.get_table(name)
+        if {field.name for field in table.fields} != {"n", "s"}:
+            continue
+        builder = table.new_read_builder().with_projection(["_ROW_ID", "n", "s"])
+        rows = builder.new_read().to_arrow(builder.new_scan().plan().splits())
+        answers: dict[str, list[int]] = {}
+        for mode in ("fast", "full"):
+            reading = table.copy({"scalar-index.search-mode": mode}).new_read_builder()
+            reading = reading.with_projection(["n", "s", "_ROW_ID"])
+            for condition, (method, given) in _CHANGED.items():
+                test = getattr(reading.new_predicate_builder(), method)(*given)
+                filtered = reading.with_filter(test)
+                found = filtered.new_read().to_arrow(filtered.new_scan().plan().splits())
+                answers[f"{condition} {mode}"] = sorted(found.column("_ROW_ID").to_pylist())
+        noted[name] = {
+            "rows": sorted([row["_ROW_ID"], row["n"], row["s"]] for row in rows.to_pylist()),
+            "answers": answers,
+        }
+    target = directory / "warehouse" / "changed_pypaimon.json"
+    target.write_text(json.dumps(noted, indent=1))
+    print(*noted)
+
+
 def pack(directory: Path) -> None:
     def without_origin(member: tarfile.TarInfo) -> tarfile.TarInfo:
         member.uid = member.gid = member.mtime = 0
@@ -237,7 +333,14 @@ def pack(directory: Path) -> None:
 
     with tarfile.open(_HERE / "warehouse.tar.xz", "w:xz") as archive:
         archive.add(directory / "warehouse", "warehouse", filter=without_origin)
+        archive.add(_EXTERNAL, "external", filter=without_origin)
 
 
 if __name__ == "__main__":
-    {"pypaimon": write_with_pypaimon, "pack": pack}[sys.argv[1]](Path(sys.argv[2]))
+    _STEPS = {
+        "pypaimon": write_with_pypaimon,
+        "changes": write_changes,
+        "answers": note_changes,
+        "pack": pack,
+    }
+    _STEPS[sys.argv[1]](Path(sys.argv[2]))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+import struct
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,14 @@ from pyroaring import BitMap
 from app.deletion_vectors import EncodedVector, write_file
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import KeepReason, SkipStep
-from app.planning.request.requests import PlanRequest, SelectionForm
+from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from app.planning.service import IndexService
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
 from app.types import DataField, parse_type
 from app.types.binary_row import serialize_row
 from app.types.index_files import GlobalIndex, IndexFileMeta
-from tests.global_index_files import Habits, btree_file
+from tests.global_index_files import WRITERS, Habits
 from tests.tables import EMPTY_ROW, NO_STATISTICS, MadeTable, entry, open_service
 
 ID = DataField(0, "id", parse_type("BIGINT"))
@@ -46,15 +47,16 @@ class Indexed:
         indexed: int | None = None,
         *more: IndexEntry,
         habits: Habits | None = None,
+        kind: str = "btree",
         **meta: Any,
     ) -> Path:
         """Makes a version of so many files, of which the first ``indexed`` have an index; its file."""
         rows = ROWS * (files if indexed is None else indexed)
-        content, told = btree_file([(row, row) for row in range(rows)], ID.type, habits or Habits())
-        path = self.made.directory / "index" / "btree-global-index-1.index"
+        content, told = WRITERS[kind]([(row, row) for row in range(rows)], ID.type, habits or Habits())
+        path = self.made.directory / "index" / f"{kind}-global-index-1.index"
         path.write_bytes(content)
         covered = replace(GlobalIndex(0, rows - 1, ID.id, None, told), **meta)
-        file = IndexFileMeta("btree", path.name, len(content), rows, global_index=covered)
+        file = IndexFileMeta(kind, path.name, len(content), rows, global_index=covered)
         entries = [data(at, at * ROWS) for at in range(files)]
         self.made.commit(entries, index_entries=[IndexEntry(FileKind.ADD, EMPTY_ROW, 0, file), *more])
         return path
@@ -141,42 +143,6 @@ def test_partitions_that_a_filter_leaves_out_are_grouped_apart(tmp_path: Path) -
     ]
 
 
-def test_a_version_weighs_more_once_its_rows_were_grouped(indexed: Indexed) -> None:
-    files = 40
-    indexed.commit(files)
-
-    def weight() -> int:
-        return indexed.service.cache_statistics()["manifests"]["bytes"]
-
-    contents = indexed.made.version(indexed.service).contents()
-    unasked, of_cache = contents.nbytes, weight()
-    indexed.plan("id = 23")
-    asked = contents.nbytes
-    grown = weight()
-    indexed.plan("id = 24")
-
-    # Of each file its row ids, its group and who holds the column are known: 64-bit numbers.
-    assert asked - unasked > files * 8 * 8
-    assert grown - of_cache >= asked - unasked
-    assert (contents.nbytes, weight()) == (asked, grown)
-
-
-def test_partitions_that_a_filter_leaves_out_are_grouped_apart(tmp_path: Path) -> None:
-    city = DataField(2, "city", parse_type("INT"))
-    made = MadeTable.make(tmp_path, [ID, city], [city], options=TRACKED)
-    made.commit(
-        [data(at, at * ROWS, partition=serialize_row([at % 2], [city.type])) for at in range(4)],
-    )
-    with closing(open_service(tmp_path)) as service:
-        plans = [made.plan(service, f"{test}_ROW_ID < 20") for test in ("city = 1 AND ", "", "city = 1 AND ")]
-
-    assert [[file.file_name for file in plan.files] for plan in plans] == [
-        ["data-1.parquet"],
-        ["data-0.parquet", "data-1.parquet"],
-        ["data-1.parquet"],
-    ]
-
-
 def test_a_plan_is_explained_by_what_the_index_says(indexed: Indexed) -> None:
     path = indexed.commit(4, 3)
 
@@ -210,16 +176,35 @@ def test_rows_of_vectors_are_left_out(tmp_path: Path) -> None:
         assert rows(table.plan("id IN (23, 24)")) == {"data-2.parquet": [4]}
 
 
+def _flip(path: Path, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 4
+    path.write_bytes(content)
+
+
+def _write_huge_size(path: Path) -> None:
+    """Of the index block, whose size lies in both footers where the magic is."""
+    content, (place, form) = path.read_bytes(), (-24, "<i") if path.name.startswith("btree") else (-16, ">i")
+    path.write_bytes(content[:place] + struct.pack(form, 2**31 - 1) + content[place + 4 :])
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("compression", ["none", "zstd", "lz4"])
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda path: path.unlink(), "btree-global-index-1"),
+        (lambda path: path.unlink(), "-global-index-1"),
+        (lambda path: path.write_bytes(b""), "found"),
         (lambda path: path.write_bytes(path.read_bytes()[:-1]), "found"),
-        (lambda path: path.write_bytes(bytes(path.stat().st_size)), "magic"),
+        (lambda path: path.write_bytes(bytes(path.stat().st_size)), "expected"),
+        (lambda path: _flip(path, -70), "checksum"),
+        (_write_huge_size, "expected"),
     ],
 )
-def test_a_file_that_cannot_be_read_keeps_its_rows(indexed: Indexed, damage: Any, said: str) -> None:
-    path = indexed.commit(4)
+def test_a_file_that_cannot_be_read_keeps_its_rows(
+    indexed: Indexed, kind: str, compression: str, damage: Callable[[Path], Any], said: str
+) -> None:
+    path = indexed.commit(4, kind=kind, habits=Habits(compression=compression))
     damage(path)
 
     plan = indexed.plan("id = 23", limit=1)
@@ -328,6 +313,16 @@ def test_the_list_of_index_files_tells_the_rows(indexed: Indexed) -> None:
     assert listed.path.endswith("/index/btree-global-index-1.index")
     assert listed.global_index is not None
     assert (listed.global_index.column, listed.global_index.last_row_id) == ("id", 39)
+
+
+def test_a_table_is_described_with_its_global_indexes(indexed: Indexed) -> None:
+    path = indexed.commit(4)
+
+    described = indexed.service.describe(indexed.made.ref, SnapshotSelector(), lambda *_: None)
+
+    assert [astuple(each) for each in described.global_indexes] == [
+        ("id", "btree", 1, 40, path.stat().st_size)
+    ]
 
 
 def test_a_warm_plan_reads_nothing(indexed: Indexed) -> None:
