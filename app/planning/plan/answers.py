@@ -46,7 +46,7 @@ class Summary:
     as skipped by partition.
     """
     rows_total: int
-    """Where manifests were skipped, the total that the snapshot states."""
+    """The total that the snapshot states, where manifests were skipped."""
     rows_selected: int
     bytes_total: int
     """Of partitions that the filter allows; of all files with totals, explain or files."""

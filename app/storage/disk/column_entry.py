@@ -100,11 +100,11 @@ class Columns:
         return cls(data, np.frombuffer(data[start:key_start], "<u8"), held, data.ctypes.data)
 
     def length(self, name: str) -> int:
-        """How many items a column has that is a list; they are not looked at."""
+        """Returns the number of items in a list column, without verifying them."""
         return len(self._opened()[name].values)
 
     def __getitem__(self, name: str) -> pa.Array:
-        """A column; DamagedEntryError: it is not what was written."""
+        """Returns a column. Raises DamagedEntryError if it was altered after it was written."""
         batch = self._opened()
         at = batch.schema.get_field_index(name)
         column = batch.column(at)
