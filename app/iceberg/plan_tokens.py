@@ -158,7 +158,7 @@ def _unpack(packed: bytes) -> bytes:
 
 
 def _unknown() -> NotFoundError:
-    return NotFoundError("this release of the service has not made such a plan of this table: plan again")
+    return NotFoundError("this release of the service has made no such plan of this table: plan again")
 
 
 def _digest(packed: bytes, table: TableRef) -> bytes:

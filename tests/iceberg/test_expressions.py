@@ -230,7 +230,7 @@ def test_of_floating_point_a_negated_comparison_takes_nan_along(test: Any, meets
 )
 def test_tests_of_floats_are_wide_where_clients_round(test: Any, function: str | None) -> None:
     if function is None:
-        with pytest.raises(FilterError, match="no test"):
+        with pytest.raises(FilterError, match="not a test"):
             read(test)
     else:
         assert leaf(test)[0] == function

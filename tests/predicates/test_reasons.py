@@ -162,7 +162,7 @@ def test_what_is_covered_but_not_proven_is_no_matter_of_warnings(condition: str)
 
 @pytest.mark.parametrize(
     ("function", "transform", "words"),
-    [("SOUNDS_LIKE", "FIELD_REF", "no function that is known here"), ("EQUAL", "CAST", "it is no FIELD_REF")],
+    [("SOUNDS_LIKE", "FIELD_REF", "not a supported function"), ("EQUAL", "CAST", "it is no FIELD_REF")],
 )
 def test_predicates_as_json_say_why_as_well(function: str, transform: str, words: str) -> None:
     reference = {"index": 0, "name": "x", "type": "INT"}

@@ -375,7 +375,9 @@ def test_nobody_knows_of_changes_that_no_longer_fit_once_their_snapshot_was_over
     def look() -> None:
         ours.update(name for name in files_below(directory) - before if name.startswith("manifest/"))
 
-    with pytest.raises(UncertainCommitError, match=r"overwritten.*has removed or changed it.*run it again"):
+    with pytest.raises(
+        UncertainCommitError, match=r"overwritten.*removed or changed by another commit.*run it again"
+    ):
         Committer(table.table, Interrupted(table.warehouse, look, overwrite)).commit(
             replaced(old, without_index(old))
         )
