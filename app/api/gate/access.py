@@ -74,8 +74,8 @@ def everybody(_scope: Scope, _headers: Headers) -> Caller:
 
 def this_machine(scope: Scope, headers: Headers) -> Caller | Problem:
     """The gate of a service without tokens, which lets in callers of this machine."""
-    # Both ends must be loopback, whatever address the server listens on: a proxy on this machine may forward
-    # for a remote caller.
+    # Both ends must be loopback, whatever address the server listens on. A proxy that forwards for a remote
+    # caller is refused, since the connection then has that caller as its client.
     client, server = (scope.get(end) for end in ("client", "server"))
     client_address = ip_address(str(client[0])) if client else None
     server_address = ip_address(str(server[0])) if server else None

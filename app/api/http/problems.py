@@ -106,13 +106,14 @@ class ProblemError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Answer to one class of exceptions; ``named``: status if the caller gave the path in question."""
+    """Answer to one class of exceptions; ``named``: status if the caller gave the path."""
 
     error: type[Exception]
     status: int
     slug: str
     title: str
     named: int | None = None
+    # Clients may repeat the request in a moment.
     again: bool = False
 
 
