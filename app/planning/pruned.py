@@ -4,8 +4,9 @@ Nothing is written to the warehouse: the engine's catalog ``paimon-index`` serve
 ``docs/decisions/sql-catalog.md``.
 
 Of a primary key table the files of a merge unit stay together: a query of the engine may have another
-condition than the plan, and must not see an older version of a row because a newer one was left out. Files
-of tables with data evolution hold columns of each other's rows, and are refused.
+condition than the plan, and must not see an older version of a row because a newer one was left out. Plans
+keep files together that hold columns of the same rows (data evolution). Readers of such tables take the row
+ids to read, too, which the plan's ``selections`` have.
 
 Readers ask the file index of each file that they open. It is left out where the plan has asked it already,
 unless it may select a few rows of a large file, and where it is embedded and the manifests in memory lack it.
@@ -21,8 +22,9 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from pyroaring import BitMap64
 
-from app.errors import LimitExceededError, UnsupportedFormatError
+from app.errors import LimitExceededError
 from app.file_index import KINDS
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import KeepReason
@@ -32,10 +34,14 @@ from app.planning.version.version import Version
 from app.table.commits import ListedManifests, Outline, listed, manifest_options, manifests_of, write_manifest
 from app.table.manifests import ManifestEntry
 from app.types import Json
+from app.types.row_ids import RowRanges, ranges_of, rows_from
 from app.work import check_deadline
 
 MOST_FILES: Final = 10_000
 """A plan that keeps more files gains little by naming them again."""
+
+MOST_RANGES: Final = 100_000
+"""A reader that takes rows out of so many places reads the files as a whole in less time."""
 
 MOST_BYTES: Final = 16 << 20
 """A longer answer takes longer to write and to read than engines take to plan alone."""
@@ -69,6 +75,7 @@ class PrunedSnapshot:
             and for a table that was never written to.
         delta_manifest_list: of the planned snapshot, a name that no other table has; None if there is none.
         options_schema_id: number of the schema whose options hold.
+        row_ranges: row ids of the rows to read, in a table with data evolution; None for all rows of the files.
     """
 
     name: str
@@ -78,33 +85,32 @@ class PrunedSnapshot:
     metadata_files: tuple[MetadataFile, ...]
     delta_manifest_list: str | None
     options_schema_id: int
+    row_ranges: RowRanges | None = None
 
 
 def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
     """The snapshot of the files that a plan of a version keeps.
 
     Args:
-        most_share: of the version's files. Where more are kept, no snapshot is made.
+        most_share: of the version's files, or of its rows where the plan tells these. Where more are kept, no
+            snapshot is made.
 
     Raises:
-        UnsupportedFormatError: the table's files cannot be told apart, or its metadata is not in Avro.
+        UnsupportedFormatError: the table's metadata is not in Avro.
         LimitExceededError: these are more than :data:`MOST_FILES`, or take more than :data:`MOST_BYTES`.
         PaimonIndexError: the version cannot be read.
     """
     table, schema = version.table, version.schema
     options = manifest_options(table.name, schema)
-    if schema.options.data_evolution:
-        raise UnsupportedFormatError(
-            f"table {table.name} has data evolution: its rows lie in several files each, and no snapshot of "
-            f"some of the files is made. Read it by plans, or with the engine"
-        )
     files = version.files()
     numbers = _whole_units(version, plan.files.array("number"))
     snapshot = version.resolved.snapshot
     name = str(uuid.uuid4())
     if snapshot is None:
         return PrunedSnapshot(name, plan, 0, None, (), None, schema.ids.options)
-    if len(numbers) > most_share * plan.summary.files_total:
+    ranges = _row_ranges(plan)
+    few_rows = ranges is not None and ranges.count <= most_share * plan.summary.rows_total
+    if len(numbers) > most_share * plan.summary.files_total and not few_rows:
         delta_list = snapshot.delta_manifest_list
         return PrunedSnapshot(name, plan, len(numbers), None, (), delta_list, schema.ids.options)
     if len(numbers) > MOST_FILES:
@@ -157,7 +163,28 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
         (*made, base, delta),
         snapshot.delta_manifest_list,
         schema.ids.options,
+        ranges,
     )
+
+
+def _row_ranges(plan: Plan) -> RowRanges | None:
+    """The rows to read; None where files are read as a whole.
+
+    A file of which most rows are left, such as by a deletion vector, is not worth reading in parts.
+    """
+    files, first_rows = plan.files, plan.files.table.column("first_row_id")
+    counts = files.array("row_count").tolist()
+    parts = {at: rows for at, rows in files.selections.items() if 2 * len(rows) <= counts[at]}
+    if not parts or first_rows.null_count:
+        return None
+    all_rows = BitMap64()
+    for at, (first, count) in enumerate(zip(first_rows.to_pylist(), counts, strict=True)):
+        rows = parts.get(at)
+        if rows is None:
+            all_rows.add_range(first, first + count)
+        elif rows:
+            all_rows |= rows.shift(first) if isinstance(rows, BitMap64) else rows_from(first, rows)
+    return ranges_of(all_rows, MOST_RANGES)
 
 
 def _bare(version: Version, numbers: NDArray[np.int64], answered: Collection[int]) -> Iterator[ManifestEntry]:
@@ -183,7 +210,8 @@ def _answered(version: Version, plan: Plan) -> set[int]:
 
 def _whole_units(version: Version, kept: NDArray[np.int64]) -> NDArray[np.int64]:
     if not version.schema.primary_keys:
-        return kept
+        # Plans list files of the same rows next to each other.
+        return np.sort(kept)
     keys = version.files().columns.bucket_keys
     units = units_of_version(version, np.flatnonzero(np.isin(keys, keys[kept])))
     wanted = np.zeros(len(units.starts), np.bool_)

@@ -40,6 +40,7 @@ from app.planning.request.requests import (
     IndexFileRef,
     LookupRequest,
     PlanRequest,
+    SelectionForm,
     SnapshotSelector,
     TableRef,
 )
@@ -227,8 +228,10 @@ class IndexService:
     ) -> PrunedSnapshot:
         """A snapshot that names only the files that a query reads; nothing is written."""
         version = self.resolve(ref, request.selector)
+        # Readers of such tables take the rows to read along with the files.
+        form = SelectionForm.RANGES if version.schema.options.data_evolution else SelectionForm.NONE
         # Files count among the manifests that a plan reads: here among all.
-        request = request.model_copy(update={"totals": True})
+        request = request.model_copy(update={"totals": True, "selection": form})
         plan = self.plan(version, request, budget_ms)
         with missing_file_means_expired(version), during(Phase.EVALUATE):
             return prune(version, plan, most_share)
