@@ -174,16 +174,18 @@ def _row_ranges(plan: Plan) -> RowRanges | None:
     """
     files, first_rows = plan.files, plan.files.table.column("first_row_id")
     counts = files.array("row_count").tolist()
-    parts = {at: rows for at, rows in files.selections.items() if 2 * len(rows) <= counts[at]}
+    known = {**files.selections, **files.joined_rows}
+    parts = {at: rows for at, rows in known.items() if 2 * len(rows) <= counts[at]}
     if not parts or first_rows.null_count:
         return None
+    groups = files.table.column("merge_group").to_pylist()
+    in_parts = {groups[at] for at in parts} - {None}
     all_rows = BitMap64()
-    for at, (first, count) in enumerate(zip(first_rows.to_pylist(), counts, strict=True)):
-        rows = parts.get(at)
-        if rows is None:
-            all_rows.add_range(first, first + count)
-        elif rows:
+    for at, (first, count, group) in enumerate(zip(first_rows.to_pylist(), counts, groups, strict=True)):
+        if rows := parts.get(at):
             all_rows |= rows.shift(first) if isinstance(rows, BitMap64) else rows_from(first, rows)
+        elif rows is None and group not in in_parts:
+            all_rows.add_range(first, first + count)
     return ranges_of(all_rows, MOST_RANGES)
 
 

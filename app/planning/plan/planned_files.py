@@ -77,6 +77,8 @@ class PlannedFiles(Sequence[FilePlan]):
             ``number`` of the file in its version. Ordered by ``unit``, the number of the first of the files
             that are read together, and by number.
         selections: the rows that are left, by position, where these are not all rows and were asked for.
+        joined_rows: the rows that can match, of files that are read together with others, where the first of
+            them has these.
         deletions: the deletion vector, by position.
         deleted: the rows that it deletes, by position, where these were asked for.
     """
@@ -85,6 +87,7 @@ class PlannedFiles(Sequence[FilePlan]):
     partitions: tuple[bytes, ...]
     places: Places
     selections: Mapping[int, Positions]
+    joined_rows: Mapping[int, Positions]
     deletions: Mapping[int, DeletionFile]
     deleted: Mapping[int, Positions]
     steps: FileSteps | None
@@ -140,6 +143,13 @@ class PlannedFiles(Sequence[FilePlan]):
             columns.partitions,
             Places(version.source.paths, version.partitions, root),
             selections,
+            {
+                at: state.joined_rows[file]
+                for at, file in enumerate(files.tolist())
+                if file in state.joined_rows
+            }
+            if state.joined_rows
+            else {},
             deletions={} if hidden else _deletions(version, files, root),
             deleted=_deleted(version, files, columns.row_counts[files]) if with_deleted else {},
             steps=None if state.explanation is None else FileSteps(((state.explanation, files),)),
@@ -163,6 +173,7 @@ class PlannedFiles(Sequence[FilePlan]):
             self,
             table=self.table.take(pa.array(places)),
             selections={at[place]: rows for place, rows in self.selections.items() if place in at},
+            joined_rows={at[place]: rows for place, rows in self.joined_rows.items() if place in at},
             deletions={at[place]: vector for place, vector in self.deletions.items() if place in at},
             deleted={at[place]: rows for place, rows in self.deleted.items() if place in at},
         )

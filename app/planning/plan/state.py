@@ -45,6 +45,7 @@ class PlanState:
         distrusted: the file is kept only since bounds of other writers than the engine are not trusted.
         answers: rows outside of which nothing matches, of files whose indexes say so.
         positions: the rows that are left, of files where these are not all rows and somebody needs them.
+        joined_rows: the rows that can match, by the newest file of those that hold columns of the same rows.
         partitions_left_out: for each partition, whether the filter is false in it; None where it names none.
     """
 
@@ -60,6 +61,7 @@ class PlanState:
     distrusted: NDArray[np.bool_]
     answers: dict[int, Rows] = field(default_factory=dict)
     positions: dict[int, Positions] = field(default_factory=dict)
+    joined_rows: dict[int, Positions] = field(default_factory=dict)
     explanation: Explanation | None = None
     ran_out_of_time: bool = False
     fits_caches: bool = True

@@ -56,7 +56,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class _Narrowed:
-    """Files whose rows are known: row ids that may match and that must."""
+    """The newest files of groups whose rows are known: row ids that may match and that must."""
 
     files: NDArray[np.int64]
     first_rows: NDArray[np.int64]
@@ -102,14 +102,17 @@ class GlobalIndexes:
         self._warn_of_others(groups, left, found)
 
     def find_rows(self, state: PlanState) -> None:
-        """Notes the rows that can match, of files that are kept and can be read straight."""
+        """Notes the rows that can match, of files that are kept."""
         for narrowed in self._narrowed:
-            kept = state.is_left(narrowed.files) & state.raw_convertible[narrowed.files]
+            kept = state.is_left(narrowed.files)
             files, first = narrowed.files[kept], narrowed.first_rows[kept]
             last = first + state.files.columns.row_counts[files] - 1
             exact = count_within(narrowed.may, first, last) == count_within(narrowed.must, first, last)
             rows = rows_within(narrowed.may, first, last)
             for file, positions, is_exact in zip(files.tolist(), rows, exact.tolist(), strict=True):
+                if not state.raw_convertible[file]:
+                    state.joined_rows[file] = positions
+                    continue
                 mine, other = Rows(positions, is_exact), state.answers.get(file)
                 together = mine if other is None else both(other, mine)
                 if isinstance(together, Rows):
@@ -230,9 +233,10 @@ class GlobalIndexes:
         none = some[count_within(may, first, last) == 0]
         gone = groups.members[np.isin(groups.numbers, none)]
         state.skip(gone, SkipStep.GLOBAL_INDEX, predicate=predicate)
-        alone = some[groups.sizes[some] == 1]
-        files = groups.members[groups.starts[alone]]
-        self._narrowed.append(_Narrowed(files, groups.first_rows[alone], may, must))
+        files = groups.members[groups.starts[some]]
+        # Blobs may hold rows beyond those of the data files.
+        alike = last - first + 1 == state.files.columns.row_counts[files]
+        self._narrowed.append(_Narrowed(files[alike], first[alike], may, must))
 
     def _explain(
         self,
