@@ -5,8 +5,8 @@ Nothing is written to the warehouse: the engine's catalog ``paimon-index`` serve
 
 Of a primary key table the files of a merge unit stay together: a query of the engine may have another
 condition than the plan, and must not see an older version of a row because a newer one was left out. Plans
-keep files together that hold columns of the same rows (data evolution). Readers of such tables take the row
-ids to read, too, which the plan's ``selections`` have.
+keep files together that hold columns of the same rows (data evolution). Readers of such tables take the ids
+of the rows to read, too.
 
 Readers ask the file index of each file that they open. It is left out where the plan has asked it already,
 unless it may select a few rows of a large file, and where it is embedded and the manifests in memory lack it.
@@ -75,7 +75,7 @@ class PrunedSnapshot:
             and for a table that was never written to.
         delta_manifest_list: of the planned snapshot, a name that no other table has; None if there is none.
         options_schema_id: number of the schema whose options hold.
-        row_ranges: row ids of the rows to read, in a table with data evolution; None for all rows of the files.
+        row_ranges: ids of the rows to read, in a table with data evolution; None for all rows of the files.
     """
 
     name: str
@@ -108,7 +108,7 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
     name = str(uuid.uuid4())
     if snapshot is None:
         return PrunedSnapshot(name, plan, 0, None, (), None, schema.ids.options)
-    ranges = _row_ranges(plan)
+    ranges = _row_ranges(plan) if len(numbers) <= MOST_FILES else None
     few_rows = ranges is not None and ranges.count <= most_share * plan.summary.rows_total
     if len(numbers) > most_share * plan.summary.files_total and not few_rows:
         delta_list = snapshot.delta_manifest_list
@@ -173,8 +173,7 @@ def _row_ranges(plan: Plan) -> RowRanges | None:
     A file of which most rows are left, such as by a deletion vector, is not worth reading in parts.
     """
     files, first_rows = plan.files, plan.files.table.column("first_row_id")
-    counts = files.array("row_count").tolist()
-    known = {**files.selections, **files.joined_rows}
+    counts, known = files.array("row_count").tolist(), {**files.selections, **files.joined_rows}
     parts = {at: rows for at, rows in known.items() if 2 * len(rows) <= counts[at]}
     if not parts or first_rows.null_count:
         return None

@@ -53,7 +53,7 @@ def run(program: str, *arguments: str, told: str = "") -> str:
 
 
 def compared(warehouse: Path, port: int, asked: Mapping[str, Sequence[Any]]) -> dict[str, Counter[str]]:
-    """What became of reads of each table, after it was made sure that all have the rows of the whole table."""
+    """What became of reads of each table, all of which have the rows of the whole table."""
     url = f"http://127.0.0.1:{port}"
     lines = run("pypaimon_process.py", str(warehouse), url, told=json.dumps(asked)).splitlines()
     read = {line["table"]: line for line in map(json.loads, lines)}

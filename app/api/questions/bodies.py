@@ -47,9 +47,8 @@ class PrunedSnapshotBody(FilteredRequest):
     budget_ms: Count | None = Field(default=None, description="As of a plan.")
     most_share: Annotated[float, Field(ge=0, le=1)] = Field(
         default=1.0,
-        description="Of the table's files, or of its rows where `row_ranges` has these. Where more are kept, no "
-        "files are named, and `document` is null: "
-        "the engine's own plan costs less.",
+        description="Of the table's files, or of its rows where `row_ranges` has these. Where more are kept, "
+        "no files are named, and `document` is null: the engine's own plan costs less.",
     )
 
 

@@ -77,8 +77,8 @@ class PlannedFiles(Sequence[FilePlan]):
             ``number`` of the file in its version. Ordered by ``unit``, the number of the first of the files
             that are read together, and by number.
         selections: the rows that are left, by position, where these are not all rows and were asked for.
-        joined_rows: the rows that can match, of files that are read together with others, where the first of
-            them has these.
+        joined_rows: the rows that can match, by position, of files that hold columns of the same rows: the first
+            of them has these.
         deletions: the deletion vector, by position.
         deleted: the rows that it deletes, by position, where these were asked for.
     """
@@ -138,18 +138,16 @@ class PlannedFiles(Sequence[FilePlan]):
                 for at, file in enumerate(files.tolist())
                 if file in state.positions and state.raw_convertible[file]
             }
+        joined = {}
+        if with_selections and state.joined_rows:
+            listed = enumerate(files.tolist())
+            joined = {at: state.joined_rows[file] for at, file in listed if file in state.joined_rows}
         return cls(
             table,
             columns.partitions,
             Places(version.source.paths, version.partitions, root),
             selections,
-            {
-                at: state.joined_rows[file]
-                for at, file in enumerate(files.tolist())
-                if file in state.joined_rows
-            }
-            if state.joined_rows
-            else {},
+            joined,
             deletions={} if hidden else _deletions(version, files, root),
             deleted=_deleted(version, files, columns.row_counts[files]) if with_deleted else {},
             steps=None if state.explanation is None else FileSteps(((state.explanation, files),)),
@@ -252,7 +250,7 @@ class PlannedFiles(Sequence[FilePlan]):
     def nbytes(self) -> int:
         """About how much memory the object takes."""
         # A roaring bitmap never takes more than about two bytes a position, and usually far less.
-        row_sets = (*self.selections.values(), *self.deleted.values())
+        row_sets = (*self.selections.values(), *self.joined_rows.values(), *self.deleted.values())
         positions = sum(2 * len(rows) for rows in row_sets)
         explained = 0 if self.steps is None else self.steps.nbytes
         return FILE_BYTES * len(self) + _MEMORY_PER_DELETION * len(self.deletions) + positions + explained
