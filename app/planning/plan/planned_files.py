@@ -77,8 +77,8 @@ class PlannedFiles(Sequence[FilePlan]):
             ``number`` of the file in its version. Ordered by ``unit``, the number of the first of the files
             that are read together, and by number.
         selections: the rows that are left, by position, where these are not all rows and were asked for.
-        joined_rows: the rows that can match, by position, of files that hold columns of the same rows: the first
-            of them has these.
+        joined_rows: the rows that can match, by position, of files that hold columns of the same rows: of one
+            of them.
         deletions: the deletion vector, by position.
         deleted: the rows that it deletes, by position, where these were asked for.
     """
