@@ -1,8 +1,8 @@
 """A snapshot that names only the files that a plan keeps, so that the engine's own readers read just these.
 
 Nothing is written to the warehouse: the engine's catalog ``paimon-index`` serves the metadata from memory,
-see ``docs/decisions/sql-catalog.md``. Tables with data evolution are refused, since their files hold columns
-of each other's rows.
+see ``docs/decisions/sql-catalog.md``. In tables with data evolution, plans keep files together that hold
+columns of the same rows; readers take the ids of the rows to read as well.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from pyroaring import BitMap64
 
-from app.errors import LimitExceededError, UnsupportedFormatError
+from app.errors import LimitExceededError
 from app.file_index import KINDS
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import KeepReason
@@ -25,10 +26,14 @@ from app.planning.version.version import Version
 from app.table.commits import ListedManifests, Outline, listed, manifest_options, manifests_of, write_manifest
 from app.table.manifests import ManifestEntry
 from app.types import Json
+from app.types.row_ids import RowRanges, ranges_of, rows_from
 from app.work import check_deadline
 
 MOST_FILES: Final = 10_000
 """Most files named: a plan that keeps more gains little from naming them again."""
+
+MOST_RANGES: Final = 100_000
+"""Most ranges of rows: a reader that takes rows from more places reads whole files in less time."""
 
 MOST_BYTES: Final = 16 << 20
 """Most bytes of metadata: writing and reading more takes longer than the engine takes to plan alone."""
@@ -63,6 +68,7 @@ class PrunedSnapshot:
             and for a table without snapshots.
         delta_manifest_list: of the planned snapshot, a name unique among tables; None if it has none.
         options_schema_id: id of the schema whose options apply.
+        row_ranges: ids of the rows to read, in a table with data evolution; None for all rows of the files.
     """
 
     name: str
@@ -72,33 +78,32 @@ class PrunedSnapshot:
     metadata_files: tuple[MetadataFile, ...]
     delta_manifest_list: str | None
     options_schema_id: int
+    row_ranges: RowRanges | None = None
 
 
 def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
     """Makes the snapshot of the files that a plan keeps.
 
     Args:
-        most_share: of the version's files. If more are kept, no snapshot is made.
+        most_share: of the version's files, or of its rows if the plan has these. If more are kept, no
+            snapshot is made.
 
     Raises:
-        UnsupportedFormatError: the table has data evolution, or its metadata is not in Avro.
+        UnsupportedFormatError: the table's metadata is not in Avro.
         LimitExceededError: there are more than :data:`MOST_FILES`, or they take more than :data:`MOST_BYTES`.
         PaimonIndexError: the version cannot be read.
     """
     table, schema = version.table, version.schema
     options = manifest_options(table.name, schema)
-    if schema.options.data_evolution:
-        raise UnsupportedFormatError(
-            f"table {table.name} has data evolution: each of its rows lies in several files, so a snapshot "
-            f"of some files would lack columns. Read it by plans, or with the engine"
-        )
     files = version.files()
     numbers = _whole_units(version, plan.files.array("number"))
     snapshot = version.resolved.snapshot
     name = str(uuid.uuid4())
     if snapshot is None:
         return PrunedSnapshot(name, plan, 0, None, (), None, schema.ids.options)
-    if len(numbers) > most_share * plan.summary.files_total:
+    ranges = _row_ranges(plan) if len(numbers) <= MOST_FILES else None
+    few_rows = ranges is not None and ranges.count <= most_share * plan.summary.rows_total
+    if len(numbers) > most_share * plan.summary.files_total and not few_rows:
         delta_list = snapshot.delta_manifest_list
         return PrunedSnapshot(name, plan, len(numbers), None, (), delta_list, schema.ids.options)
     if len(numbers) > MOST_FILES:
@@ -151,7 +156,27 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
         (*written, base, delta),
         snapshot.delta_manifest_list,
         schema.ids.options,
+        ranges,
     )
+
+
+def _row_ranges(plan: Plan) -> RowRanges | None:
+    """Returns the rows to read; None if files are read whole."""
+    files, first_rows = plan.files, plan.files.table.column("first_row_id")
+    counts, matching = files.array("row_count").tolist(), {**files.selections, **files.joined_rows}
+    # Reading in parts does not pay for a file of which most rows are left, such as by a deletion vector.
+    parts = {at: rows for at, rows in matching.items() if 2 * len(rows) <= counts[at]}
+    if not parts or first_rows.null_count:
+        return None
+    groups = files.table.column("merge_group").to_pylist()
+    in_parts = {groups[at] for at in parts} - {None}
+    all_rows = BitMap64()
+    for at, (first, count, group) in enumerate(zip(first_rows.to_pylist(), counts, groups, strict=True)):
+        if rows := parts.get(at):
+            all_rows |= rows.shift(first) if isinstance(rows, BitMap64) else rows_from(first, rows)
+        elif rows is None and group not in in_parts:
+            all_rows.add_range(first, first + count)
+    return ranges_of(all_rows, MOST_RANGES)
 
 
 def _entries(
@@ -181,7 +206,8 @@ def _without_index(version: Version, plan: Plan) -> set[int]:
 
 def _whole_units(version: Version, kept: NDArray[np.int64]) -> NDArray[np.int64]:
     if not version.schema.primary_keys:
-        return kept
+        # Plans list files of the same rows next to each other.
+        return np.sort(kept)
     keys = version.files().columns.bucket_keys
     # The engine's query may have another condition than the plan. It must not see an older version of a row
     # because the file with the newer one was skipped.

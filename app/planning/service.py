@@ -39,6 +39,7 @@ from app.planning.request.requests import (
     IndexFileRef,
     LookupRequest,
     PlanRequest,
+    SelectionForm,
     SnapshotSelector,
     TableRef,
 )
@@ -225,10 +226,11 @@ class IndexService:
     ) -> PrunedSnapshot:
         """Returns a snapshot that names only the files that a query reads. Writes nothing."""
         version = self.resolve(ref, request.selector)
-
+        # Readers of tables with data evolution take row ids along with the files.
+        form = SelectionForm.RANGES if version.schema.options.data_evolution else SelectionForm.NONE
         # `most_share` is a share of all files, so those of manifests that the filter rules out must be
         # counted.
-        request = request.model_copy(update={"totals": True})
+        request = request.model_copy(update={"totals": True, "selection": form})
         plan = self.plan(version, request, budget_ms)
         with missing_file_means_expired(version), during(Phase.EVALUATE):
             return prune(version, plan, most_share)

@@ -87,6 +87,16 @@ def rows_from(first: int, rows: BitMap) -> BitMap64:
     return BitMap64.deserialize(_COUNT_AND_KEY.pack(1, 0) + rows.serialize()).shift(first)
 
 
+def ranges_of(rows: BitMap64, limit: int) -> RowRanges | None:
+    """The row ids in ranges; None for more than ``limit`` ranges."""
+    # A row begins a range when its left neighbour is missing, and ends one when its right neighbour is.
+    first = rows.difference(rows.shift(1))
+    if len(first) > limit:
+        return None
+    ends = (first, rows.difference(rows.shift(-1)))
+    return RowRanges(*(np.frombuffer(each.to_array(), np.uint64).astype(np.int64) for each in ends))
+
+
 def count_within(rows: BitMap64, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
     """Count the rows in each range, both ends included."""
     if len(rows) > _MOST_LISTED + _LISTED_OF_RANGE * len(first):

@@ -387,9 +387,11 @@ def test_buckets_are_listed_with_their_index(client: httpx.Client) -> None:
     assert {bucket["partition"]["dte"] for bucket in one["buckets"]} == {"2024-01-02"}
 
 
-def pruned_snapshot(client: httpx.Client, body: object) -> tuple[dict[str, Any], dict[str, bytes]]:
+def pruned_snapshot(
+    client: httpx.Client, body: object, table: str = "append_dv32"
+) -> tuple[dict[str, Any], dict[str, bytes]]:
     """The answer, and the files beside it."""
-    answer = client.post(f"{TABLES}/append_dv32/pruned-snapshot", json=body)
+    answer = client.post(f"{TABLES}/{table}/pruned-snapshot", json=body)
     assert answer.headers["content-type"] == "application/zip"
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
@@ -409,6 +411,20 @@ def test_a_pruned_snapshot_is_an_archive_of_metadata_files(client: httpx.Client)
         name = document[f"{kind}ManifestList"]
         assert len(files[f"manifest/{name}"]) == document[f"{kind}ManifestListSize"]
     assert all(name.startswith("manifest/") and answer["name"] in name for name in files)
+
+
+def test_a_pruned_snapshot_names_row_ids_with_both_ends(client: httpx.Client) -> None:
+    body = {"filter": "score IS NULL"}
+
+    answer, _ = pruned_snapshot(client, body, "data_evolution")
+
+    plan = post(client, f"{TABLES}/data_evolution/plan", PlanAnswer, {**body, "selection": "positions"})
+    read = {
+        file["first_row_id"] + position
+        for file in plan["files"]
+        for position in file["selection"] or range(file["row_count"])
+    }
+    assert [row for first, last in answer["row_ranges"] for row in range(first, last + 1)] == sorted(read)
 
 
 def test_a_plan_that_keeps_too_much_names_no_files(client: httpx.Client) -> None:

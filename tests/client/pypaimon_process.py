@@ -2,7 +2,8 @@
 
 ``python pypaimon_process.py WAREHOUSE URL`` reads from standard input the names of tables, with predicates in
 the form that the engine writes; it adds others with literals that the two could read in different ways. A
-line for each table tells how many reads were compared, what became of them, and which have other rows.
+line for each table tells how many reads were compared, what became of them, and which have other rows. By its
+own global indexes pypaimon would leave out rows that none covers: these are not asked.
 """
 
 import datetime as dt
@@ -90,25 +91,26 @@ def odd_predicates(table: Any, rows: Any, chance: random.Random) -> Iterator[Any
         )
 
 
-def read(table: Any, wanted: Any) -> tuple[int, Any]:
-    """How many files are read, and their rows; an exception where pypaimon raises one."""
+def read(table: Any, wanted: Any) -> tuple[int, int, Any]:
+    """How many files and rows are read, and those that match; an exception where pypaimon raises one."""
     builder = table.new_read_builder().with_filter(wanted)
     try:
         splits = builder.new_scan().plan().splits()
-        return sum(len(split.files) for split in splits), builder.new_read().to_arrow(splits)
+        counts = sum(len(split.files) for split in splits), sum(split.row_count for split in splits)
+        return *counts, builder.new_read().to_arrow(splits)
     except Exception as error:  # noqa: BLE001 - pypaimon's
-        return 0, error
+        return 0, 0, error
 
 
 def compare(table: Any, wanted: Any, url: str) -> tuple[str, bool]:
     """What became of a read with the service, and whether it has the same rows, in any order."""
-    files, rows = read(table, wanted)
+    files, row_count, rows = read(table.copy({"global-index.enabled": "false"}), wanted)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UnplannedWarning)
         of_plan = planned(table, wanted, url, timeout_seconds=60)
     if of_plan is table:
         return "unplanned" if caught else "empty", True
-    kept, found = read(of_plan, wanted)
+    kept, kept_rows, found = read(of_plan, wanted)
     if isinstance(rows, Exception):
         # The table has files that pypaimon cannot compare with the literal; those of the plan may be others.
         return "failed", True
@@ -116,7 +118,8 @@ def compare(table: Any, wanted: Any, url: str) -> tuple[str, bool]:
         not isinstance(found, Exception)
         and Counter(map(repr, rows.to_pylist())) == Counter(map(repr, found.to_pylist()))
     )
-    return "fewer files" if kept < files else "planned", is_same and kept <= files
+    outcome = "fewer files" if kept < files else "fewer rows" if kept_rows < row_count else "planned"
+    return outcome, is_same and kept <= files
 
 
 def main(warehouse: str, url: str) -> None:
@@ -124,8 +127,8 @@ def main(warehouse: str, url: str) -> None:
     vars(planning)["_MOST_SHARE"] = 1.0
     catalog = CatalogFactory.create({"warehouse": warehouse})
     for name, written in json.load(sys.stdin).items():
-        table = catalog.get_table(f"golden.{name}")
-        rows = read(table, None)[1]
+        table = catalog.get_table(name)
+        rows = read(table, None)[-1]
         counts, other_rows = Counter[str](), []
         if isinstance(rows, Exception):
             counts["unread"] += 1

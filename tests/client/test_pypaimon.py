@@ -208,8 +208,7 @@ def test_an_answer_of_too_many_bytes_is_not_read(
     "option",
     [
         *("scan.snapshot-id", "scan.tag-name", "scan.mode", "scan.fallback-branch", "branch", "consumer-id"),
-        *("incremental-between-timestamp", "query-auth.enabled", "data-evolution.enabled"),
-        *("global-index.enabled", "deletion-vectors.merge-on-read"),
+        *("incremental-between-timestamp", "query-auth.enabled", "deletion-vectors.merge-on-read"),
         *("pk-btree.index.columns", "pk-full-text.index.columns"),
     ],
 )
@@ -227,7 +226,8 @@ def test_an_option_of_a_copy_that_is_not_known_to_be_harmless_is_not_asked_with(
 
     assert "some.option" in unplanned(table(given={"some.option": "x"}), scripted.url)
     assert "scan.mode" in unplanned(table(given={"scan.mode": "latest"}), scripted.url)
-    assert "is read" in unplanned(table({"bucket": "2"}, given={"read.batch-size": "7"}), scripted.url)
+    harmless = {"read.batch-size": "7", "scalar-index.search-mode": "full"}
+    assert "is read" in unplanned(table({"data-evolution.enabled": "true"}, given=harmless), scripted.url)
 
 
 def test_another_branch_or_snapshot_is_not_asked_about(scripted: ScriptedServer) -> None:

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ import pytest
 
 from app.types import DataField, parse_json, parse_type
 from tests import golden_cases, notebooks
+from tests import golden_global_indexes as global_indexes
 from tests.client.sent_filters import may_hold
 from tests.environments import python_with
 from tests.example_scripts import EXAMPLES, SAMPLES, output, written_output
@@ -29,7 +30,7 @@ _REQUIREMENTS: Final = (
     *("fastavro==1.13.1", "httpx==0.28.1", "numpy==2.4.6", "pyroaring==1.2.0", "duckdb==2.0.1"),
 )
 _ROOT: Final = Path(__file__).parents[2]
-_UNREAD: Final = {"append_dv64", "pk_dv", "external_data", "index_external"}
+_UNREAD: Final = {"golden.append_dv64", "golden.pk_dv", "golden.external_data", "golden.index_external"}
 """Tables with 64-bit vectors, and those whose files the archive has elsewhere."""
 _STATED: Final = """
 EQUAL NOT_EQUAL LESS_THAN LESS_OR_EQUAL GREATER_THAN GREATER_OR_EQUAL IS_NULL IS_NOT_NULL STARTS_WITH
@@ -49,6 +50,16 @@ def run(program: str, *arguments: str, told: str = "") -> str:
     )
     assert finished.returncode == 0, finished.stderr
     return finished.stdout
+
+
+def compared(warehouse: Path, port: int, asked: Mapping[str, Sequence[Any]]) -> dict[str, Counter[str]]:
+    """What became of reads of each table, all of which have the rows of the whole table."""
+    url = f"http://127.0.0.1:{port}"
+    lines = run("pypaimon_process.py", str(warehouse), url, told=json.dumps(asked)).splitlines()
+    read = {line["table"]: line for line in map(json.loads, lines)}
+    assert [(name, line["other_rows"]) for name, line in read.items() if line["other_rows"]] == []
+    assert read.keys() == asked.keys()
+    return {name: Counter(line["counts"]) for name, line in read.items()}
 
 
 def is_stated(predicate: Mapping[str, Any]) -> bool:
@@ -71,7 +82,7 @@ def test_no_row_that_pypaimon_finds_fails_by_the_service() -> None:
 
 def test_golden_tables_have_the_same_rows(golden: GoldenWarehouse, tmp_path: Path) -> None:
     asked = {
-        name: [
+        f"golden.{name}": [
             query["predicate"]
             for query in golden_cases.expected(name)["queries"]
             if query["predicate"]
@@ -84,16 +95,24 @@ def test_golden_tables_have_the_same_rows(golden: GoldenWarehouse, tmp_path: Pat
     # Another zone than that of the literals.
     zone = "America/New_York"
     with serving(golden.root, log=tmp_path / "log", allow_external=external, time_zone=zone) as served:
-        url = f"http://127.0.0.1:{served.port}"
-        lines = run("pypaimon_process.py", str(golden.root), url, told=json.dumps(asked)).splitlines()
+        counts = compared(golden.root, served.port, asked)
 
-    read = {line["table"]: line for line in map(json.loads, lines)}
-    assert [(name, line["other_rows"]) for name, line in read.items() if line["other_rows"]] == []
-    assert {name for name, line in read.items() if "unread" in line["counts"]} == _UNREAD
-    together = sum((Counter(line["counts"]) for line in read.values()), Counter[str]())
-    assert read.keys() == asked.keys()
+    assert {name for name, line in counts.items() if "unread" in line} == _UNREAD
+    together = sum(counts.values(), Counter[str]())
     assert together["planned"] > 1_000, together
     assert together["fewer files"] > 700, together
+
+
+def test_tables_with_global_indexes_have_all_rows_that_match(tmp_path: Path) -> None:
+    warehouse = global_indexes.unpack(tmp_path)
+    asked: dict[str, list[Any]] = {name.replace(".db/", "."): [] for name in global_indexes.tables()}
+    with serving(warehouse, log=tmp_path / "log", time_zone="UTC") as served:
+        counts = compared(warehouse, served.port, asked)
+
+    together = sum(counts.values(), Counter[str]())
+    assert together["fewer files"] > 50, counts
+    assert together["fewer rows"] > 100, counts
+    assert counts["pypaimon.updated"]["fewer rows"], counts
 
 
 def test_planned_tables_are_used_in_every_way(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from app.settings import Settings
 from tests import golden_cases
 from tests.api.conftest import listening
 from tests.golden_cases import GoldenWarehouse
+from tests.golden_global_indexes import unpack
 from tests.jvm.sql_sessions import Query, compare, write_indexed
 
 pytestmark = pytest.mark.jvm
@@ -20,7 +21,9 @@ pytestmark = pytest.mark.jvm
 _ELSEWHERE: Final = {
     name for name in golden_cases.tables() if golden_cases.expected(name).get("external_roots")
 }
-_OUTCOMES: Final = {"planned", "no_filter", "not_selective", "option", "other_version", "error"}
+_OUTCOMES: Final = {
+    *("planned", "no_filter", "not_selective", "option", "data_evolution", "other_version", "error"),
+}
 _PLANNED: Final = ("bundle-1.0.1", "bundle-1.1.1", "bundle-1.2.0", "bundle-1.3.1")
 """Releases before the one that the jar is compiled against."""
 _TOO_OLD: Final = "spark-3.5-0.9.0"
@@ -118,6 +121,20 @@ def test_an_engine_that_lacks_too_much_reads_on_its_own(golden: GoldenWarehouse,
     assert not different(asked, answers)
     assert set(outcomes) == {"release", "error"}
     assert outcomes["release"] > len(asked) / 10
+
+
+def test_the_engine_finds_rows_by_global_indexes_itself(tmp_path: Path) -> None:
+    warehouse = unpack(tmp_path)
+    column = {"name": "FIELD_REF", "fieldRef": {"name": "s"}}
+    of_index = {"kind": "LEAF", "function": "EQUAL", "transform": column, "literals": ["te"]}
+    with listening(create_app(Settings.load(warehouses={"main": str(warehouse)})), lifespan="on") as started:
+        (answer,) = compare(
+            warehouse, str(started.base_url).rstrip("/"), [Query("java.bitmap", of_index, {})]
+        )
+
+    assert answer["rows"]
+    assert answer["rows_equal"]
+    assert answer["outcome"] == ["data_evolution"]
 
 
 @pytest.mark.parametrize("release", _PLANNED)

@@ -66,7 +66,14 @@ def check(flink: Flink, asked: Sequence[str]) -> None:
     assert len(compared) > len(asked) / 2
     # Flink plans some scans twice, for the parallelism and for the job.
     assert outcomes["planned"] > len(compared) / 4
-    assert set(+outcomes) <= {"planned", "no_filter", "not_selective", "option", "other_version"}
+    assert set(+outcomes) <= {
+        "planned",
+        "no_filter",
+        "not_selective",
+        "option",
+        "data_evolution",
+        "other_version",
+    }
 
 
 @pytest.mark.parametrize("connector", _CONNECTORS)

@@ -1,6 +1,7 @@
 """Snapshots of the files that a plan keeps: a plan of such a snapshot finds these files."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,15 @@ from app.errors import LimitExceededError, UnsupportedFormatError
 from app.planning import pruned
 from app.planning.plan.file_plan import KeepReason
 from app.planning.pruned import PrunedSnapshot
-from app.planning.request.requests import PlanRequest, SnapshotSelector
+from app.planning.request.requests import PlanRequest, SnapshotSelector, TableRef
+from app.planning.service import IndexService
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
 from tests import golden_cases
 from tests.copied_tables import CopiedTable
 from tests.golden_cases import GoldenWarehouse
+from tests.golden_global_indexes import unpack
 from tests.tables import EMPTY_ROW, MadeTable, entry, open_service
 
 TAG = "pruned"
@@ -172,11 +175,79 @@ def test_answers_that_take_longer_to_send_than_to_plan_are_refused(
         table.service.pruned_snapshot(table.ref, PlanRequest())
 
 
-def test_tables_whose_rows_lie_in_several_files_are_refused(golden: GoldenWarehouse, tmp_path: Path) -> None:
-    table = CopiedTable.copy(golden, "data_evolution", tmp_path)
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexService]:
+    """A warehouse of tables with global indexes."""
+    opened = open_service(unpack(tmp_path_factory.mktemp("indexed")))
+    yield opened
+    opened.close()
 
-    with pytest.raises(UnsupportedFormatError, match="has data evolution"):
-        table.service.pruned_snapshot(table.ref, PlanRequest())
+
+@pytest.mark.parametrize(
+    ("name", "condition", "files", "ranges"),
+    [
+        pytest.param("small_blocks", "i64 = -29000000000000000", 1, [[1, 1]], id="of a file alone"),
+        pytest.param("updated", "n = 13", 1, [[13, 13]], id="of one file of two"),
+        pytest.param("updated", "n IN (3, 13)", 3, [[3, 3], [13, 13]], id="of files of the same rows"),
+        pytest.param("parts", "n = 3", 3, [[3, 3], [40, 59]], id="beside rows that no index covers"),
+        pytest.param("updated", "n > 10", 1, None, id="most rows"),
+        pytest.param("updated", "n = 3 OR s = 'x'", 3, None, id="all rows of files"),
+    ],
+)
+def test_row_ids_to_read_are_named(
+    indexed: IndexService, name: str, condition: str, files: int, ranges: list[list[int]] | None
+) -> None:
+    snapshot = indexed.pruned_snapshot(TableRef("golden", "pypaimon", name), PlanRequest(filter=condition))
+
+    found = snapshot.row_ranges
+    named = None if found is None else [list(each) for each in zip(found.first, found.last, strict=True)]
+    assert (snapshot.files_named, named) == (files, ranges)
+
+
+def test_few_rows_of_most_files_are_named(indexed: IndexService) -> None:
+    table = TableRef("golden", "pypaimon", "small_blocks")
+    asked = PlanRequest(
+        filter="i64 IN (-29000000000000000, 31000000000000000, 91000000000000000, 151000000000000000)"
+    )
+
+    snapshot = indexed.pruned_snapshot(table, asked, most_share=0.5)
+
+    assert snapshot.files_named == snapshot.plan.summary.files_total == 4
+    assert snapshot.document is not None
+    assert snapshot.row_ranges is not None
+    assert snapshot.row_ranges.count == 4
+
+
+def test_more_ranges_than_readers_take_are_not_named(
+    indexed: IndexService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pruned, "MOST_RANGES", 1)
+    table = TableRef("golden", "pypaimon", "parts")
+
+    snapshot = indexed.pruned_snapshot(table, PlanRequest(filter="n = 3"))
+
+    assert (snapshot.files_named, snapshot.row_ranges) == (3, None)
+
+
+def test_files_of_the_same_rows_stay_together(golden: GoldenWarehouse, tmp_path: Path) -> None:
+    table = CopiedTable.copy(golden, "data_evolution", tmp_path)
+    groups: dict[int | None, set[str]] = {}
+    for file in table.service.plan(table.ref, PlanRequest()).files:
+        groups.setdefault(file.merge_group, set()).add(file.path)
+    groups.pop(None, None)
+    pruned_away = 0
+
+    for condition in conditions("data_evolution"):
+        snapshot = table.service.pruned_snapshot(table.ref, PlanRequest(filter=condition))
+        write_tag(table, snapshot)
+
+        found = {file.path for file in table.service.plan(table.ref, PlanRequest(tag=TAG)).files}
+        table.service.clear_caches()
+        assert found == {file.path for file in snapshot.plan.files}
+        assert all(group <= found or not group & found for group in groups.values())
+        pruned_away += snapshot.plan.summary.files_skipped
+    assert groups
+    assert pruned_away
 
 
 def test_tables_with_other_manifests_are_refused(golden: GoldenWarehouse, tmp_path: Path) -> None:

@@ -176,6 +176,7 @@ def _units(plan: Plan) -> NDArray[np.int64]:
 
 def archive_pruned_snapshot(pruned: PrunedSnapshot) -> bytes:
     """Packs ``answer.json`` and the metadata files into a zip archive without compression."""
+    ranges = pruned.row_ranges
     answer = {
         "snapshot_id": pruned.plan.snapshot_id,
         "schema_id": pruned.plan.schema_id,
@@ -184,6 +185,7 @@ def archive_pruned_snapshot(pruned: PrunedSnapshot) -> bytes:
         "document": pruned.document,
         "delta_manifest_list": pruned.delta_manifest_list,
         "files_named": pruned.files_named,
+        "row_ranges": None if ranges is None else np.stack([ranges.first, ranges.last], axis=1).tolist(),
         "summary": plan_summary(pruned.plan.summary),
         "warnings": pruned.plan.warnings,
     }

@@ -50,8 +50,8 @@ class PrunedSnapshotBody(FilteredRequest):
     )
     most_share: Annotated[float, Field(ge=0, le=1)] = Field(
         default=1.0,
-        description="Largest share of the table's files. If more are kept, no files are named, and "
-        "`document` is null: the engine's own plan costs less.",
+        description="Largest share of the table's files, or of its rows if `row_ranges` has these. If more "
+        "are kept, no files are named, and `document` is null: the engine's own plan costs less.",
     )
 
 

@@ -79,6 +79,8 @@ class PlannedFiles(Sequence[FilePlan]):
     places: Places
     # Remaining rows by position of the file, where they are not all rows and were requested.
     selections: Mapping[int, Positions]
+    # Rows that can match, by position of one file of each group that holds columns of the same rows.
+    joined_rows: Mapping[int, Positions]
     deletions: Mapping[int, DeletionFile]  # Places of deletion vectors, by position of the file.
     deleted: Mapping[int, Positions]  # Rows that the vectors delete, where they were requested.
     steps: FileSteps | None
@@ -126,11 +128,16 @@ class PlannedFiles(Sequence[FilePlan]):
                 for at, file in enumerate(files.tolist())
                 if file in state.positions and state.raw_convertible[file]
             }
+        joined = {}
+        if with_selections and state.joined_rows:
+            listed = enumerate(files.tolist())
+            joined = {at: state.joined_rows[file] for at, file in listed if file in state.joined_rows}
         return cls(
             table,
             columns.partitions,
             Places(version.source.paths, version.partitions, root),
             selections,
+            joined,
             deletions={} if hidden else _deletions(version, files, root),
             deleted=_deleted(version, files, columns.row_counts[files]) if with_deleted else {},
             steps=None if state.explanation is None else FileSteps(((state.explanation, files),)),
@@ -160,6 +167,7 @@ class PlannedFiles(Sequence[FilePlan]):
             self,
             table=self.table.take(pa.array(places)),
             selections={at[place]: rows for place, rows in self.selections.items() if place in at},
+            joined_rows={at[place]: rows for place, rows in self.joined_rows.items() if place in at},
             deletions={at[place]: vector for place, vector in self.deletions.items() if place in at},
             deleted={at[place]: rows for place, rows in self.deleted.items() if place in at},
         )
@@ -238,7 +246,7 @@ class PlannedFiles(Sequence[FilePlan]):
     def nbytes(self) -> int:
         """Estimated bytes of memory."""
         # A roaring bitmap takes at most about two bytes a position.
-        row_sets = (*self.selections.values(), *self.deleted.values())
+        row_sets = (*self.selections.values(), *self.joined_rows.values(), *self.deleted.values())
         positions = sum(2 * len(rows) for rows in row_sets)
         explained = 0 if self.steps is None else self.steps.nbytes
         return FILE_BYTES * len(self) + _MEMORY_PER_DELETION * len(self.deletions) + positions + explained

@@ -51,6 +51,8 @@ class PlanState:
     answers: dict[int, Rows] = field(default_factory=dict)
     # Remaining rows, where these are not all rows and the request needs them.
     positions: dict[int, Positions] = field(default_factory=dict)
+    # Rows that can match, by the newest file of a group that holds columns of the same rows.
+    joined_rows: dict[int, Positions] = field(default_factory=dict)
     explanation: Explanation | None = None
     ran_out_of_time: bool = False
     fits_caches: bool = True

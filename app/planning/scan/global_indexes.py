@@ -57,7 +57,7 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """Files that share their rows with no other, and row ids that may match and that must."""
+    """Newest files of groups with known rows, and row ids that may match and that must."""
 
     files: NDArray[np.int64]
     first_rows: NDArray[np.int64]
@@ -105,14 +105,17 @@ class GlobalIndexes:
         self._warn_of_uncovered_rows(groups, kept, matches)
 
     def find_rows(self, state: PlanState) -> None:
-        """Notes the rows that can match, of files that are kept and can be read straight."""
+        """Notes the rows that can match, of files that are kept."""
         for judged in self._judged:
-            kept = state.is_left(judged.files) & state.raw_convertible[judged.files]
+            kept = state.is_left(judged.files)
             files, first = judged.files[kept], judged.first_rows[kept]
             last = first + state.files.columns.row_counts[files] - 1
             exact = count_within(judged.may, first, last) == count_within(judged.must, first, last)
             rows = rows_within(judged.may, first, last)
             for file, positions, is_exact in zip(files.tolist(), rows, exact.tolist(), strict=True):
+                if not state.raw_convertible[file]:
+                    state.joined_rows[file] = positions
+                    continue
                 rows_of_file, before = Rows(positions, is_exact), state.answers.get(file)
                 together = rows_of_file if before is None else both(before, rows_of_file)
                 if isinstance(together, Rows):
@@ -233,8 +236,10 @@ class GlobalIndexes:
         self._covered.append(groups.members_of(judged))
         gone = judged[count_within(may, first, last) == 0]
         state.skip(groups.members_of(gone), SkipStep.GLOBAL_INDEX, predicate=predicate)
-        alone = judged[groups.sizes[judged] == 1]
-        self._judged.append(_Judged(groups.leads[alone], groups.first_rows[alone], may, must))
+        files = groups.leads[judged]
+        # Blobs may hold rows beyond those of the data files.
+        alike = last - first + 1 == state.files.columns.row_counts[files]
+        self._judged.append(_Judged(files[alike], first[alike], may, must))
 
     def _explain(
         self,

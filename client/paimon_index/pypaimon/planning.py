@@ -1,7 +1,8 @@
 """A pypaimon table at a snapshot that names only the files of a plan.
 
 Splits, merging and deletion vectors are pypaimon's own: it reads that snapshot and its manifests from memory
-in place of the table's. See "Pruned snapshots" in ``docs/api.md`` of the service.
+in place of the table's. Of a table with data evolution its scans are given the ids of the rows to read, too,
+as if its own index had found these. See "Pruned snapshots" in ``docs/api.md`` of the service.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ _MOST_ENTRIES: Final = 20_000
 _MOST_SHARE: Final = 0.5
 _HARMLESS: Final = re.compile(
     r"read\.batch-size|read\.native\.enabled|scan\.(manifest\.parallelism|native-plan\.enabled)|source\.split\..*"
+    r"|(global|scalar)-index\.search-mode|global-index\.thread-num"
 )
 _UNPLANNED: Final = re.compile(
-    r"(scan|incremental-between|consumer|streaming|global-index|query-auth|data-evolution|chain-table)\b.*"
+    r"(scan|incremental-between|consumer|streaming|query-auth|chain-table)\b.*"
     r"|branch|batch-scan-mode|.*merge-on-read|pk-.*\.index\.columns"
 )
 """Options by which pypaimon reads something else, or has an index of its own that needs all files."""
@@ -141,10 +143,10 @@ def _pruned(table: Any, predicate: Any, own: Any, files: dict[str, bytes]) -> An
     from pypaimon.common.json_util import JSON  # noqa: PLC0415 - an extra
     from pypaimon.snapshot.snapshot import Snapshot  # noqa: PLC0415 - an extra
 
-    # The native planner would read the table's own snapshot of that number.
-    natively = {"scan.native-plan.enabled": "false", "read.native.enabled": "false"}
+    # The native planner would read the table's own snapshot of that number, and the scan ask indexes again.
+    off = dict.fromkeys(("scan.native-plan.enabled", "read.native.enabled", "global-index.enabled"), "false")
     snapshot = JSON.from_json(json.dumps(answer["document"]), Snapshot)
-    pruned = table.copy_without_time_travel(natively)._copy_with_snapshot(snapshot)  # noqa: SLF001 - its one way
+    pruned = table.copy_without_time_travel(off)._copy_with_snapshot(snapshot)  # noqa: SLF001 - its one way
     # A copy, since pypaimon checks the class.
     pruned.file_io = copy.copy(table.file_io)
     for name in dir(table.file_io):
@@ -152,9 +154,30 @@ def _pruned(table: Any, predicate: Any, own: Any, files: dict[str, bytes]) -> An
             setattr(pruned.file_io, name, _refuse)
         elif name in ("new_input_stream", "_new_input_stream_with_known_size"):
             setattr(pruned.file_io, name, partial(_open, getattr(table.file_io, name), files))
+    if answer.get("row_ranges") is not None:
+        pruned.new_read_builder = partial(_read_builder, pruned, answer["row_ranges"])
     # Errors of pypaimon's planning are raised here, before the caller reads.
     pruned.new_read_builder().with_filter(predicate).new_scan().plan()
     return pruned
+
+
+def _read_builder(table: Any, ranges: Sequence[Sequence[int]]) -> Any:
+    """Makes the table's read builder; its scans return these row ids where they would ask indexes."""
+    builder = type(table).new_read_builder(table)
+    builder.new_scan = partial(_scan, builder, ranges)
+    return builder
+
+
+def _scan(builder: Any, ranges: Sequence[Sequence[int]]) -> Any:
+    from pypaimon.globalindex.global_index_result import GlobalIndexResult  # noqa: PLC0415 - an extra
+    from pypaimon.utils.range import Range  # noqa: PLC0415 - an extra
+
+    scan = type(builder).new_scan(builder)
+    # The public setters fail where the caller sets row ids of a search, which take the place of these here.
+    scan.file_scanner._eval_global_index = lambda *_: (  # noqa: SLF001 - a release without it reads whole files
+        GlobalIndexResult.from_ranges([Range(*each) for each in ranges])
+    )
+    return scan
 
 
 def _refuse(*_: object, **__: object) -> None:

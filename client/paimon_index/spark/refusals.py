@@ -167,7 +167,11 @@ def check_change(table: TableName, old: SchemaColumn, column: SchemaColumn) -> N
 def _check_merging(scan: Scan) -> None:
     options, table = scan.schema.options, scan.table
     if not scan.schema.primary_keys:
-        refuse(table, "its files hold columns of the same rows (data evolution)")
+        refuse(
+            table,
+            "files that the condition leaves hold columns of the same rows (data evolution), until the table "
+            "is compacted",
+        )
     engine = options.get("merge-engine", "deduplicate")
     if engine not in _MERGE_ENGINES:
         refuse(table, f"its files have to be merged by merge-engine {engine}")

@@ -88,6 +88,7 @@ def planned(
         partitions=(serialize_row(partition, [field.type for field in fields]),),
         places=Places(TablePaths("demo.db/events", schema), Partitions(schema), ""),
         selections=selections or {},
+        joined_rows={},
         deletions=deletions or {},
         deleted={},
         steps=None if steps is None else explained(steps),

@@ -15,7 +15,9 @@ final class NotAskedException extends Exception {
 
     /** Whether nothing is to be done about it. */
     boolean isOrdinary() {
-        return outcome == Outcome.NO_FILTER || outcome == Outcome.NOT_SELECTIVE;
+        return outcome == Outcome.NO_FILTER
+                || outcome == Outcome.NOT_SELECTIVE
+                || outcome == Outcome.DATA_EVOLUTION;
     }
 
     /** What was thrown where nothing is expected to be: a class or method of the engine is missing, or another one. */

@@ -14,6 +14,8 @@ enum Outcome {
     CATALOG_MANAGED,
     /** The table has indexes of the engine's own for its primary key, by which the engine plans better. */
     PRIMARY_KEY_INDEX,
+    /** The engine finds rows of the table by its global indexes, and reads no others. */
+    DATA_EVOLUTION,
     /** The service keeps too much for its plan to be worth more than the engine's. */
     NOT_SELECTIVE,
     /** The answer is not about the version of the table that is read. */

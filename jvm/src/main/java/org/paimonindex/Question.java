@@ -31,6 +31,8 @@ import org.apache.paimon.utils.RowDataToObjectArrayConverter;
  */
 final class Question {
 
+    private static final String DATA_EVOLUTION = "data-evolution.enabled";
+
     /** Options whose value, wherever it comes from, leaves the scan to the engine unless it is this one. */
     private static final Map<String, List<String>> ASKED_WITH = new HashMap<>();
 
@@ -44,7 +46,7 @@ final class Question {
                         "deletion-vectors.merge-on-read",
                         "postpone.merge-on-read",
                         "query-auth.enabled",
-                        "data-evolution.enabled")) {
+                        DATA_EVOLUTION)) {
             ASKED_WITH.put(option, Collections.singletonList("false"));
         }
     }
@@ -215,6 +217,11 @@ final class Question {
             }
             List<String> known = ASKED_WITH.get(key);
             boolean asked = known == null ? isHarmless(key, value, stored) : known.contains(value);
+            if (!asked && key.equals(DATA_EVOLUTION)) {
+                // The engine reads by row ids what a snapshot of files would have it read as a whole.
+                throw new NotAskedException(
+                        Outcome.DATA_EVOLUTION, key + " = " + value + ": the engine finds its rows by global indexes");
+            }
             if (!asked) {
                 throw new NotAskedException(Outcome.OPTION, "the option " + key + " = " + value + " is in force");
             }

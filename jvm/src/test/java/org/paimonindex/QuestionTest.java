@@ -201,7 +201,6 @@ class QuestionTest {
             strings = {
                 "deletion-vectors.merge-on-read",
                 "query-auth.enabled",
-                "data-evolution.enabled",
                 "batch-scan-mode",
                 "scan.ignore-lost-files"
             })
@@ -219,6 +218,18 @@ class QuestionTest {
         }
 
         assertEquals(0, service.requests.size());
+    }
+
+    @Test
+    void isNotAskedOfATableWhoseRowsTheEngineFindsByGlobalIndexes() throws Exception {
+        Identifier name = Identifier.create("demo", "evolving");
+        Map<String, String> options = Map.of("data-evolution.enabled", "true", "row-tracking.enabled", "true");
+        catalog.createTable(name, WrittenTable.schema(options), false);
+        Outcomes outcomes = new Outcomes();
+
+        assertNotAsked(catalog.getTable(name));
+
+        assertEquals(List.of("data_evolution"), outcomes.since());
     }
 
     @ParameterizedTest
