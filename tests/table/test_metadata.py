@@ -21,7 +21,6 @@ from app.table.manifests.manifest_list import ManifestList
 from app.table.schema.partition import partition_path, partition_values
 from app.table.statistics.statistics import partition_bounds, value_bounds
 from app.table.storage import Storage
-from app.table.storage import Storage
 from app.types import DataField, Value, parse_json, to_json
 from app.types.binary_row.row import read_row
 from app.types.civil_time import NANOS_PER_MILLI
@@ -44,37 +43,6 @@ def test_what_is_written_once_is_read_once(table: Table, storage: MemoryStorage)
         assert table.metadata.manifests(resolved)
         assert table.metadata.index_entries(resolved)
     assert len(metadata_reads(storage)) == len(set(metadata_reads(storage)))
-
-
-class RoundTrip(MemoryStorage):
-    """A far store that answers calls for metadata once all that one round trip expects have come."""
-
-    is_local = False
-
-    def __init__(self, files: dict[str, bytes], expected: int) -> None:
-        super().__init__(files)
-        self._round_trip = Barrier(expected, timeout=10)
-
-    def read(self, path: str) -> bytes:
-        if "/manifest/" in path:
-            self._round_trip.wait()
-        return super().read(path)
-
-
-def test_a_far_index_manifest_is_read_side_by_side_with_manifest_lists(
-    storage: MemoryStorage, reader_of: Callable[[Storage], TableReader]
-) -> None:
-    far = RoundTrip(storage.files, expected=3)
-    table = Catalog(reader_of(far)).table(DATABASE, NAME)
-    resolved = table.resolve()
-
-    table.metadata.begin_index_entries(resolved)
-    files = table.metadata.manifest_files(resolved)
-    entries = table.metadata.index_entries(resolved)
-
-    assert files
-    assert entries
-    assert len(metadata_reads(far)) == 3
 
 
 class RoundTrip(MemoryStorage):

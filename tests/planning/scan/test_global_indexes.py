@@ -141,42 +141,6 @@ def test_partitions_that_a_filter_leaves_out_are_grouped_apart(tmp_path: Path) -
     ]
 
 
-def test_a_version_weighs_more_once_its_rows_were_grouped(indexed: Indexed) -> None:
-    files = 40
-    indexed.commit(files)
-
-    def weight() -> int:
-        return indexed.service.cache_statistics()["manifests"]["bytes"]
-
-    contents = indexed.made.version(indexed.service).contents()
-    unasked, of_cache = contents.nbytes, weight()
-    indexed.plan("id = 23")
-    asked = contents.nbytes
-    grown = weight()
-    indexed.plan("id = 24")
-
-    # Of each file its row ids, its group and who holds the column are known: 64-bit numbers.
-    assert asked - unasked > files * 8 * 8
-    assert grown - of_cache >= asked - unasked
-    assert (contents.nbytes, weight()) == (asked, grown)
-
-
-def test_partitions_that_a_filter_leaves_out_are_grouped_apart(tmp_path: Path) -> None:
-    city = DataField(2, "city", parse_type("INT"))
-    made = MadeTable.make(tmp_path, [ID, city], [city], options=TRACKED)
-    made.commit(
-        [data(at, at * ROWS, partition=serialize_row([at % 2], [city.type])) for at in range(4)],
-    )
-    with closing(open_service(tmp_path)) as service:
-        plans = [made.plan(service, f"{test}_ROW_ID < 20") for test in ("city = 1 AND ", "", "city = 1 AND ")]
-
-    assert [[file.file_name for file in plan.files] for plan in plans] == [
-        ["data-1.parquet"],
-        ["data-0.parquet", "data-1.parquet"],
-        ["data-1.parquet"],
-    ]
-
-
 def test_a_plan_is_explained_by_what_the_index_says(indexed: Indexed) -> None:
     path = indexed.commit(4, 3)
 
