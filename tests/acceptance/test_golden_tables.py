@@ -38,7 +38,6 @@ def plan_body(query: Mapping[str, Any], written: str | Mapping[str, Any] | None)
 
 
 def kept_files(answer: Mapping[str, Any]) -> dict[str, KeptFile]:
-    """The files of a plan as the contract encodes them."""
     return {
         file["file_name"]: KeptFile(
             file["raw_convertible"], file["row_count"], selected(file), file["deletion"]
@@ -48,7 +47,6 @@ def kept_files(answer: Mapping[str, Any]) -> dict[str, KeptFile]:
 
 
 def selected(file: Mapping[str, Any]) -> frozenset[int] | None:
-    """The positions of a selection; None for every row."""
     if file["selection"] is None:
         return None
     assert file["selection_format"] == "roaring32"

@@ -283,7 +283,6 @@ def test_nothing_is_answered_before_the_start(golden: GoldenWarehouse) -> None:
 
 @pytest.fixture
 def damaged(golden: GoldenWarehouse, tmp_path: Path) -> Path:
-    """A warehouse of one table, to be damaged."""
     golden.copy("append_dv32", tmp_path)
     return tmp_path / "golden.db" / "append_dv32"
 

@@ -91,7 +91,6 @@ def odd_predicates(table: Any, rows: Any, chance: random.Random) -> Iterator[Any
 
 
 def read(table: Any, wanted: Any) -> tuple[int, Any]:
-    """How many files are read, and their rows; an exception where pypaimon raises one."""
     builder = table.new_read_builder().with_filter(wanted)
     try:
         splits = builder.new_scan().plan().splits()

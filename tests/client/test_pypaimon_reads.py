@@ -52,7 +52,6 @@ def run(program: str, *arguments: str, told: str = "") -> str:
 
 
 def is_stated(predicate: Mapping[str, Any]) -> bool:
-    """Whether pypaimon has such a predicate."""
     if predicate["kind"] == "COMPOUND":
         return all(map(is_stated, predicate["children"]))
     return predicate["transform"]["name"] == "FIELD_REF" and predicate["function"] in _STATED.split()

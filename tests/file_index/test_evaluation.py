@@ -231,7 +231,6 @@ _TEXT_TESTS = (Operator.ENDS_WITH, Operator.CONTAINS, Operator.LIKE)
 def indexes(
     kind: IndexKind, rows: Sequence[Value | None], data_type: DataType
 ) -> st.SearchStrategy[FileIndex]:
-    """A container with one index, on column ``c``."""
     return payloads(kind, rows, data_type).map(
         lambda payload: FileIndex.read(container.write({"c": [(kind, payload)]}))
     )

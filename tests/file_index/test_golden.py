@@ -159,7 +159,6 @@ def _has_unknown(predicate: BoundPredicate) -> bool:
 def _ordered(
     rows: BitMap, values: Sequence[Value | None], field: DataField, order: Mapping[str, Any]
 ) -> list[tuple[Any, int]]:
-    """``(key, row)`` in the order of a sort key; None is the key of a null row."""
     key = sql_key(field.type)
     nulls: list[tuple[Any, int]] = [(None, row) for row in rows if values[row] is None]
     valued: list[tuple[Any, int]] = [(key(value), row) for row in rows if (value := values[row]) is not None]

@@ -15,7 +15,6 @@ from tests.spark.sessions import Spark
 
 @pytest.fixture(scope="session")
 def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
-    """A running Spark."""
     if shutil.which("java") is None:
         pytest.skip("jobs were not tested: java is not found, and Spark needs Java 17")
     running = Jobs.start(tmp_path_factory.mktemp("jobs"))

@@ -66,7 +66,6 @@ class Jobs:
         return answer
 
     def configure(self, settings: Mapping[str, str]) -> None:
-        """Sets what the session goes by."""
         self.ask({"conf": dict(settings)})
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -107,7 +106,6 @@ def writing_end(pipe: Path) -> int:
 
 
 def holders(path: Path) -> set[int]:
-    """Processes that have a file open."""
     found = set()
     for descriptor in _PROCESSES.glob("[0-9]*/fd/*"):
         with contextlib.suppress(OSError):
@@ -126,7 +124,6 @@ def parent(process: int) -> int:
 
 
 def seconds_computed(process: int) -> float:
-    """The time that processors have spent on a process."""
     stat = (_PROCESSES / str(process) / "stat").read_text()
     # The name of the program stands in parentheses, and may have any characters. See proc_pid_stat(5).
     fields = stat.rpartition(")")[2].split()
@@ -135,14 +132,12 @@ def seconds_computed(process: int) -> float:
 
 
 def ancestors(process: int) -> Iterator[int]:
-    """A process, the one that has started it, and so on."""
     while process > 1:
         yield process
         process = parent(process)
 
 
 def descendants(process: int) -> Iterator[int]:
-    """The processes that a process has started, and those that these have."""
     for directory in _PROCESSES.glob("[0-9]*"):
         with contextlib.suppress(OSError):
             other = int(directory.name)

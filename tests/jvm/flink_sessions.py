@@ -145,7 +145,6 @@ class Flink:
         return answer
 
     def stop(self) -> None:
-        """Ends the process and waits for it."""
         _pipe(self._process.stdin).close()
         self._process.wait()
         _pipe(self._process.stdout).close()
@@ -191,7 +190,6 @@ class Cluster:
         (directory / "config.yaml").write_text(written)
 
     def job_manager(self, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        """Starts the job manager."""
         jmx = [
             f"-Dcom.sun.management.jmxremote.port={self.jmx_port}",
             "-Dcom.sun.management.jmxremote.host=127.0.0.1",
@@ -203,7 +201,6 @@ class Cluster:
         return self._start("job-manager", main, jmx, environment)
 
     def task_manager(self) -> subprocess.Popen[bytes]:
-        """Starts the task manager."""
         return self._start("task-manager", "org.apache.flink.runtime.taskexecutor.TaskManagerRunner", [], {})
 
     def _start(
@@ -220,14 +217,12 @@ class Cluster:
             )
 
     def session(self) -> Flink:
-        """A session whose jobs run here."""
         conf = {"execution.target": "remote", "rest.port": str(self.rest_port)}
         return Flink.start(self._connector, self._directory, conf=conf)
 
 
 @contextmanager
 def running(*processes: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Ends processes after a block."""
     try:
         yield
     finally:

@@ -119,7 +119,6 @@ class SqlSpark:
         return answer
 
     def stop(self) -> None:
-        """Ends the process and waits for it."""
         _pipe(self._process.stdin).close()
         self._process.wait()
         _pipe(self._process.stdout).close()
@@ -200,7 +199,6 @@ class Created:
 
 @functools.cache
 def built_jar() -> Path:
-    """The catalog's jar."""
     _classpath()
     (jar,) = (_MODULE / "target").glob("paimon-index-catalog-*.jar")
     return jar

@@ -185,8 +185,6 @@ _READ_OPTIONS: Final = (
 
 
 class Written(NamedTuple):
-    """The tables, and a service of them."""
-
     uri: str
     spark: SqlSpark
     warehouse: Path
@@ -354,8 +352,6 @@ def queries(table: str) -> list[str]:
 
 
 class Compare(NamedTuple):
-    """The golden warehouse as a session sees it."""
-
     golden: GoldenWarehouse
     uri: str
     spark: SqlSpark

@@ -13,7 +13,6 @@ from tests.tables import MadeTables, open_service
 
 @pytest.fixture(scope="session")
 def service(golden: GoldenWarehouse) -> Iterator[IndexService]:
-    """Knows all golden tables."""
     service = open_service(golden.root, golden.allow_external(), engine_writes_only=True)
     yield service
     service.close()
@@ -34,7 +33,6 @@ def copy_table(golden: GoldenWarehouse, tmp_path: Path) -> Iterator[Callable[[st
 
 @pytest.fixture
 def make_beside(tmp_path: Path) -> Iterator[MakeBeside]:
-    """Makes a table whose files have indexes beside them."""
     with ExitStack() as made:
 
         def make(index: Callable[[int], bytes]) -> Beside:

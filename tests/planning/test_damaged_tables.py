@@ -35,7 +35,6 @@ def indexed_queries(table: str) -> list[str]:
 
 
 def asked_of_indexes(plan: Plan) -> dict[str, FilePlan]:
-    """Files whose index has decided something."""
     return {
         file.file_name: file
         for file in all_files(plan)
@@ -56,7 +55,6 @@ def assert_keeps_all_of(smaller: Plan, larger: Plan) -> None:
 
 
 def damages(content: bytes, chance: random.Random, count: int) -> Iterator[bytes]:
-    """The content with single bits flipped, here and there."""
     for at in chance.sample(range(len(content)), min(count, len(content))):
         flipped = bytearray(content)
         flipped[at] ^= 1 << chance.randrange(8)
@@ -64,7 +62,6 @@ def damages(content: bytes, chance: random.Random, count: int) -> Iterator[bytes
 
 
 def metadata_files(copied: CopiedTable) -> dict[str, list[Path]]:
-    """The files that the newest version consists of, by kind."""
     document = expected(copied.ref.table)
     snapshot = document["versions"][0]["snapshot"]
     directory = copied.directory / "manifest"

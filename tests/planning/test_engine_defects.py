@@ -56,7 +56,6 @@ def plan(service: IndexService, table: str, query: Mapping[str, Any]) -> Plan:
 
 
 def assert_holds_every_match(service: IndexService, table: str, query: Mapping[str, Any]) -> None:
-    """That each matching row is selected."""
     kept = {file.file_name: file for file in plan(service, table, query).files}
     assert query["matching"]
     for file, recorded in query["matching"].items():
@@ -65,7 +64,6 @@ def assert_holds_every_match(service: IndexService, table: str, query: Mapping[s
 
 
 def index_of(kind: str, data_type: str, values: Sequence[Value | None]) -> bytes:
-    """An index file of one column ``c``."""
     return container.write({"c": [(kind, _WRITERS[kind](key_column(values, parse_type(data_type))))]})
 
 

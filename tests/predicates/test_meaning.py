@@ -111,7 +111,6 @@ _LONG_NUMBERS = ("DECIMAL(38", "TIMESTAMP(9) WITH LOCAL")
 
 
 def planning_fields(document: dict[str, Any], query: dict[str, Any]) -> Sequence[DataField]:
-    """The columns of the schema that a query's filter refers to."""
     at = {key: query[key] for key in ("snapshot_id", "tag", "branch")}
     version = next(each for each in document["versions"] if each["at"] == at)
     schemas = {schema["id"]: schema for schema in document["schemas"]}

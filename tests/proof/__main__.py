@@ -23,7 +23,6 @@ _MOST_ERRORS: Final = 20
 
 
 def main() -> int:
-    """Runs what the command line asks for; returns 1 where a plan is wrong."""
     asked = _arguments()
     if asked.table is not None:
         with TemporaryDirectory(prefix="paimon-index-proof-") as directory:
@@ -37,7 +36,6 @@ def main() -> int:
 
 
 def _run(pairs: int, seed: str, processes: int) -> int:
-    """Tables of a seed until there are enough pairs."""
     total, errors, started, shown = Run(), 0, time.monotonic(), 0.0
     counts: Queue[tuple[Run, list[str]] | None] = Queue()
     share = -(-pairs // processes)

@@ -20,7 +20,6 @@ _MOST_ERRORS: Final = 50
 
 
 def main() -> int:
-    """Runs what the command line asks for; returns 1 where an answer is wrong."""
     asked = _arguments()
     with (
         TemporaryDirectory(prefix="paimon-index-referee-") as directory,

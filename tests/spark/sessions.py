@@ -71,7 +71,6 @@ class Spark:
         return answer
 
     def stop(self) -> None:
-        """Ends the process and waits for it."""
         _pipe(self._process.stdin).close()
         self._process.wait()
         _pipe(self._process.stdout).close()
@@ -149,7 +148,6 @@ class SparkSession:
         self.spark.ask({"in": self.number, "view": {"url": url, "table": table, **arguments}})
 
     def explain(self, url: str, table: str, **arguments: Any) -> list[str]:
-        """Lines that our reader's ``explain`` prints."""
         asked = {"url": url, "table": table, **arguments}
         lines: list[str] = self.spark.ask({"in": self.number, "explain": asked})["rows"]
         return lines

@@ -212,8 +212,6 @@ _FILES = st.lists(st.lists(st.tuples(_POSITIONS, st.booleans()), min_size=1, max
 
 
 class Written(NamedTuple):
-    """A vector and where it lies."""
-
     positions: set[int]
     place: VectorPlace
 

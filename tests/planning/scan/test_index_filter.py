@@ -76,7 +76,6 @@ def _entry(made: MadeTable, at: int, file: Indexed) -> ManifestEntry:
 
 @st.composite
 def containers(draw: st.DrawFn, values: Mapping[DataField, Sequence[Value | None]]) -> bytes:
-    """Any indexes that the columns of a file can have."""
     listed = {
         field.name: [
             (kind, payload(kind, rows, field))

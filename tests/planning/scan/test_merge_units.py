@@ -29,8 +29,6 @@ _DELETES = st.sampled_from([0, 0, 0, 2])
 
 @dataclass(frozen=True)
 class SimulatedFile:
-    """A data file and the keys in it."""
-
     keys: frozenset[Key]
     level: int
     deletes: int
@@ -99,7 +97,6 @@ def units_of(table: Sequence[Sequence[SimulatedFile]], *, one_version: bool) -> 
 
 
 def unit_numbers(units: MergeUnits) -> list[int]:
-    """The unit of each file."""
     numbers = dict(zip(units.files.tolist(), units.numbers.tolist(), strict=True))
     return [numbers[at] for at in range(len(units.files))]
 
@@ -192,7 +189,6 @@ def service(tmp_path: Path) -> Iterator[IndexService]:
 
 
 def written(name: str, ids: Sequence[int], scores: Sequence[int], level: int) -> ManifestEntry:
-    """A file of these rows."""
     low, high = (serialize_row([end(ids)], [ID.type]) for end in (min, max))
     return entry(
         file_name=f"{name}.parquet",

@@ -24,7 +24,6 @@ RATIO: Final = DataField(1, "ratio", parse_type("DOUBLE"))
 
 
 def written(name: str, ratios: Sequence[float], index: bytes | None = None) -> ManifestEntry:
-    """A Parquet file of level 0 with the keys 1 and 2."""
     low, high = serialize_row([1], [ID.type]), serialize_row([2], [ID.type])
     return entry(
         file_name=f"{name}.parquet",
@@ -120,8 +119,6 @@ _FILES = st.lists(st.lists(_VALUES, min_size=1, max_size=5), max_size=6)
 
 @dataclass(frozen=True)
 class Candidate:
-    """One file that top-n may drop."""
-
     bounds: FileBounds
     sure_rows: int
     whole: bool
@@ -138,7 +135,6 @@ def bounds_of(rows: Rows, *, nan_counted: bool) -> FileBounds:
 def dropped_of(
     candidates: list[Candidate], limit: int, *, descending: bool, nulls_first: bool, single_key: bool
 ) -> set[int]:
-    """Positions of the files that top-n drops."""
     dropped = beyond_top_n(
         Candidates(
             column_bounds(_DOUBLE, [each.bounds for each in candidates]),

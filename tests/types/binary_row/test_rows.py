@@ -173,7 +173,6 @@ def shown(values: Sequence[Value | None]) -> list[str]:
 
 @st.composite
 def column_tables(draw: st.DrawFn) -> tuple[list[DataType], list[bytes]]:
-    """Types, and serialized rows of them."""
     texts = draw(st.lists(st.sampled_from(sorted(COLUMN_VALUES)), min_size=1, max_size=5))
     types = [parse_type(text) for text in texts]
     wide = draw(st.booleans()) * [parse_type("INT")] * 60
