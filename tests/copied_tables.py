@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 import orjson
 
@@ -19,6 +19,8 @@ from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_entry import ManifestEntry
 from tests.golden_cases import DATABASE, GoldenWarehouse
 from tests.tables import golden_ref, open_service
+
+CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ def test_deletions_are_the_recorded_positions(client: httpx.Client, table: str) 
     for version in document["versions"]:
         at = {key: value for key, value in version["at"].items() if value is not None}
         recorded = {
-            file["file"]: positions(file["deletion"]["positions"])
+            file["file"]: (positions(file["deletion"]["positions"]), file["bucket"])
             for file in version["files"]
             if file["visible"] and file["deletion"] is not None and document["deletion_vectors"]
         }
@@ -108,7 +108,10 @@ def test_deletions_are_the_recorded_positions(client: httpx.Client, table: str) 
         body = {**at, "encoding": "positions"}
         answer = client.post(f"{_TABLES}/{table}/deletions", json=body).json()
 
-        assert {file["file_name"]: set(file["positions"]) for file in answer["deletions"]} == recorded
+        deleted = {
+            file["file_name"]: (set(file["positions"]), file["bucket"]) for file in answer["deletions"]
+        }
+        assert deleted == recorded
         assert all(file["cardinality"] == len(file["positions"]) for file in answer["deletions"])
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.planning.service import IndexService
-from tests.copied_tables import CopiedTable
+from tests.copied_tables import CopiedTable, CopyTable
 from tests.golden_cases import GoldenWarehouse
 from tests.planning.tables_beside import Beside, MakeBeside, large
 from tests.tables import MadeTables, open_service
@@ -19,7 +19,7 @@ def service(golden: GoldenWarehouse) -> Iterator[IndexService]:
 
 
 @pytest.fixture
-def copy_table(golden: GoldenWarehouse, tmp_path: Path) -> Iterator[Callable[[str], CopiedTable]]:
+def copy_table(golden: GoldenWarehouse, tmp_path: Path) -> Iterator[CopyTable]:
     """Copies a golden table, so that the test may damage it."""
     with ExitStack() as copies:
 

@@ -1,11 +1,11 @@
 """Damaged files of a table: a damaged index never hides rows, damaged metadata never goes unnoticed."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import fastavro
 import pytest
@@ -13,11 +13,9 @@ import pytest
 from app.errors import CorruptMetadataError, FileMissingError, PaimonIndexError, UnsupportedFormatError
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import FilePlan, KeepReason, SkipStep
-from tests.copied_tables import CopiedTable
+from tests.copied_tables import CopiedTable, CopyTable
 from tests.golden_cases import expected
 from tests.tables import all_files
-
-CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 
 _SNAPSHOT, _SCHEMA = "snapshot", "schema"
 _LIST, _INDEX_MANIFEST, _MANIFEST = "manifest-list-", "index-manifest-", "manifest-"

@@ -5,8 +5,8 @@ the test first makes sure that the tables really show the defect.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -23,19 +23,16 @@ from app.planning.request.requests import (
     EvaluateRequest,
     IndexFileRef,
     PlanRequest,
-    SelectionForm,
     SortKey,
     TopN,
 )
 from app.planning.service import IndexService
 from app.types import Value, parse_type
-from tests.copied_tables import CopiedTable
-from tests.golden_cases import expected, tables
+from tests.copied_tables import CopyTable
+from tests.golden_cases import expected
 from tests.golden_checks import positions
 from tests.key_columns import key_column
 from tests.tables import golden_ref
-
-CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 
 _WRITERS: dict[str, Any] = {
     "bloom-filter": bloom_filter.write,
@@ -158,58 +155,6 @@ def test_a_null_literal_matches_nothing_and_fails_nothing(service: IndexService,
     assert ask(service, "INT", content, 3, "c NOT IN (1, NULL)").skip
     assert 0 in selected(ask(service, "INT", content, 3, "c IN (1, NULL)"), 3)
     assert ask(service, "INT", content, 3, "c IN (9, NULL) AND c = NULL").skip
-
-
-@pytest.mark.parametrize(
-    ("table", "name"),
-    [
-        (table, query["name"])
-        for table in tables()
-        for query in expected(table)["queries"]
-        if query["name"].startswith("in_null_")
-        and query["matching"]
-        and query["snapshot_id"] is query["tag"] is query["branch"] is None
-    ],
-)
-def test_a_null_inside_in_takes_no_match_away(service: IndexService, table: str, name: str) -> None:
-    assert_holds_every_match(service, table, golden_query(table, name))
-
-
-def first_rows(query: Mapping[str, Any], *, tie_breaker: bool = False) -> PlanRequest:
-    orders = query["topn"]["orders"]
-    keys = tuple(
-        SortKey(column=order["column"], direction=order["direction"].lower(), nulls=order["nulls"].lower())
-        for order in orders
-    )
-    return PlanRequest(
-        filter=query["filter_sql"],
-        top_n=TopN(order_by=keys if tie_breaker else keys[:1], limit=query["topn"]["limit"]),
-        selection=SelectionForm.BITMAP,
-    )
-
-
-@pytest.mark.parametrize("table", ["append_embedded", "append_sidecar", "append_orc", "append_avro"])
-@pytest.mark.parametrize("name", ["topn_filtered", "topn_two"])
-def test_top_n_holds_the_first_rows_of_the_filter_and_their_ties(
-    service: IndexService, table: str, name: str
-) -> None:
-    query = golden_query(table, name)
-    values = query["topn_values"]
-    assert values
-
-    kept = {
-        file.file_name: file
-        for file in service.plan(golden_ref(table), first_rows(query, tie_breaker=True)).files
-    }
-
-    held = 0
-    for file, rows in query["topn_candidates"].items():
-        for position, key in rows:
-            chosen = kept[file].selection if file in kept else ()
-            is_held = chosen is None or position in chosen
-            held += is_held
-            assert is_held or (len(query["topn"]["orders"]) == 1 and key == values[-1])
-    assert held >= len(values)
 
 
 @pytest.mark.parametrize("test", ["other = 1", "c > 0 AND other = 1", "c <> 9 AND other IS NULL"])

@@ -296,20 +296,6 @@ def test_columns_that_swapped_names_are_not_confused() -> None:
     assert found == BoundAnd((a_is_now_b, b_is_now_a))
 
 
-@pytest.mark.parametrize(
-    ("sql", "in_old_type"),
-    [
-        ("wide = 4294967296", ALWAYS_FALSE),
-        ("wide > 4294967296", ALWAYS_FALSE),
-        ("wide IN (4294967296, 8589934592)", ALWAYS_FALSE),
-    ],
-)
-def test_a_literal_beyond_the_old_integer_type_decides(sql: str, in_old_type: BoundPredicate) -> None:
-    written, now = schema((0, "wide", "INT")), schema((0, "wide", "BIGINT"))
-
-    assert rewritten(sql, now, written) == in_old_type
-
-
 def test_numbers_that_became_text_are_unknown() -> None:
     written, now = schema((0, "t", "INT")), schema((0, "t", "STRING"))
 

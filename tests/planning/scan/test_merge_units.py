@@ -126,14 +126,6 @@ def test_buckets_do_not_matter_to_one_another(table: list[list[SimulatedFile]], 
 
 
 @given(bucket=buckets())
-def test_all_versions_of_a_key_lie_in_one_unit(bucket: list[SimulatedFile]) -> None:
-    numbers = unit_numbers(units_of([bucket], one_version=False))
-
-    for key in frozenset[Key]().union(*(each.keys for each in bucket)):
-        assert len({unit for file, unit in zip(bucket, numbers, strict=True) if key in file.keys}) == 1
-
-
-@given(bucket=buckets())
 def test_files_share_a_unit_exactly_when_a_chain_of_overlaps_joins_them(bucket: list[SimulatedFile]) -> None:
     reached = list(range(len(bucket)))
     for left, right in combinations(range(len(bucket)), 2):
