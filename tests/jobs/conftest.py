@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.acceptance.java_engine import JavaEngine
 from tests.golden_cases import DATABASE
 from tests.jobs.running_jobs import Jobs
 from tests.spark.sessions import Spark
@@ -28,3 +29,8 @@ def connector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
     running.session().sql(f"CREATE DATABASE {DATABASE}")
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> JavaEngine:
+    return JavaEngine.build(tmp_path_factory.mktemp("engine") / "tables")

@@ -291,13 +291,6 @@ _CASES: Final = [
 
 
 @pytest.fixture(scope="module")
-def uri(golden: GoldenWarehouse) -> Iterator[str]:
-    settings = Settings.load(warehouses={"main": str(golden.root)})
-    with listening(create_app(settings), lifespan="on") as started:
-        yield str(started.base_url).rstrip("/")
-
-
-@pytest.fixture(scope="module")
 def totals(record_testsuite_property: Any) -> Iterator[Counter[str]]:
     """What was counted over all tables; ``--junit-xml`` writes it down."""
     counted: Counter[str] = Counter()

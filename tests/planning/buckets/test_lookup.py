@@ -194,12 +194,10 @@ def test_keys_that_move_between_partitions_have_no_bucket_to_look_up(copy_table:
     ("partition", "key"),
     [
         ({}, {"uid": 1}),
-        ({"dte": "2024-01-01"}, {}),
         ({"dte": "2024-01-01"}, {"uid": 1, "lane": 2}),
-        ({"dte": "2024-01-01"}, {"uid": "one"}),
         ({"dte": "2024-01-01"}, {"uid": 1, "dte": "2024-01-02"}),
     ],
-    ids=["no partition", "no key", "no key column", "not of its type", "another partition"],
+    ids=["no partition", "no key column", "another partition"],
 )
 def test_a_key_that_does_not_fit_the_table_is_refused(
     service: IndexService, partition: dict[str, Any], key: dict[str, Any]

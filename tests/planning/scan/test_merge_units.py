@@ -1,9 +1,8 @@
 """Merge units against simulated buckets, whose files are told key by key."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 from typing import Final, Self, TypeAlias
 
 import numpy as np
@@ -14,12 +13,11 @@ from numpy.typing import NDArray
 
 from app.planning.plan.answers import Plan
 from app.planning.scan.merge_units import MergeUnits, merge_units
-from app.planning.service import IndexService
 from app.planning.version.files import FileColumns
 from app.table.manifests.manifest_entry import ManifestEntry, RowStatistics
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
-from tests.tables import MadeTable, entry, names_of, open_service, statistics
+from tests.tables import MadeTables, entry, names_of, statistics
 
 Key: TypeAlias = tuple[int, bytes]
 
@@ -173,13 +171,6 @@ SCORE: Final = DataField(1, "score", parse_type("INT"))
 VECTORS: Final = {"bucket": "1", "deletion-vectors.enabled": "true"}
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[IndexService]:
-    opened = open_service(tmp_path)
-    yield opened
-    opened.close()
-
-
 def written(name: str, ids: Sequence[int], scores: Sequence[int], level: int) -> ManifestEntry:
     low, high = (serialize_row([end(ids)], [ID.type]) for end in (min, max))
     return entry(
@@ -198,10 +189,10 @@ FAR: Final = written("far", [7, 8], [70, 80], level=4)
 NEW: Final = written("new", [2, 4], [99, 95], level=0)
 
 
-def plan_of(tmp_path: Path, service: IndexService, options: dict[str, str], condition: str) -> Plan:
-    table = MadeTable.make(tmp_path, [ID, SCORE], primary_key=[ID], options=VECTORS | options)
+def plan_of(warehouse: MadeTables, options: dict[str, str], condition: str) -> Plan:
+    table = warehouse.make([ID, SCORE], primary_key=[ID], options=VECTORS | options)
     table.commit([OLD, FAR, NEW])
-    return table.plan(service, condition)
+    return table.plan(warehouse.service, condition)
 
 
 @pytest.mark.parametrize(
@@ -217,9 +208,9 @@ def plan_of(tmp_path: Path, service: IndexService, options: dict[str, str], cond
     ],
 )
 def test_new_files_are_read_with_those_whose_keys_they_may_share(
-    tmp_path: Path, service: IndexService, condition: str, kept: list[str]
+    warehouse: MadeTables, condition: str, kept: list[str]
 ) -> None:
-    plan = plan_of(tmp_path, service, {"deletion-vectors.merge-on-read": "true"}, condition)
+    plan = plan_of(warehouse, {"deletion-vectors.merge-on-read": "true"}, condition)
 
     assert sorted(names_of(plan.files)) == sorted(f"{name}.parquet" for name in kept)
     assert plan.summary.files_invisible == 0
@@ -227,21 +218,18 @@ def test_new_files_are_read_with_those_whose_keys_they_may_share(
     assert merging == ({"old.parquet", "new.parquet"} if {"old", "new"} <= set(kept) else set())
 
 
-def test_a_limit_does_not_count_rows_of_files_that_merge(tmp_path: Path, service: IndexService) -> None:
-    table = MadeTable.make(
-        tmp_path, [ID, SCORE], primary_key=[ID], options=VECTORS | {"deletion-vectors.merge-on-read": "true"}
-    )
+def test_a_limit_does_not_count_rows_of_files_that_merge(warehouse: MadeTables) -> None:
+    options = VECTORS | {"deletion-vectors.merge-on-read": "true"}
+    table = warehouse.make([ID, SCORE], primary_key=[ID], options=options)
     table.commit([OLD, NEW, FAR])
 
-    assert names_of(table.plan(service, limit=2).files) == ["far.parquet"]
-    assert len(table.plan(service, limit=3).files) == 3
+    assert names_of(table.plan(warehouse.service, limit=2).files) == ["far.parquet"]
+    assert len(table.plan(warehouse.service, limit=3).files) == 3
 
 
 @pytest.mark.parametrize("options", [{}, {"deletion-vectors.merge-on-read": "false"}])
-def test_otherwise_new_files_wait_for_a_compaction(
-    tmp_path: Path, service: IndexService, options: dict[str, str]
-) -> None:
-    plan = plan_of(tmp_path, service, options, "true")
+def test_otherwise_new_files_wait_for_a_compaction(warehouse: MadeTables, options: dict[str, str]) -> None:
+    plan = plan_of(warehouse, options, "true")
 
     assert names_of(plan.files) == ["old.parquet", "far.parquet"]
     assert plan.summary.files_invisible == 1
