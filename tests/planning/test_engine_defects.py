@@ -11,11 +11,7 @@ from typing import Any
 import pytest
 
 from app.errors import CorruptIndexError
-from app.file_index import container
-from app.file_index.bitmap import bitmap
-from app.file_index.bloom_filter import bloom_filter
-from app.file_index.bsi import bsi
-from app.file_index.range_bitmap import range_bitmap
+from app.file_index.index_kinds import KINDS
 from app.planning.evaluated_files import EvaluatedFile
 from app.planning.plan.answers import Plan
 from app.planning.request.requests import (
@@ -27,19 +23,12 @@ from app.planning.request.requests import (
     TopN,
 )
 from app.planning.service import IndexService
-from app.types import Value, parse_type
+from app.types import DataField, Value, parse_type
 from tests.copied_tables import CopyTable
 from tests.golden_cases import expected
 from tests.golden_checks import positions
-from tests.key_columns import key_column
-from tests.tables import golden_ref
+from tests.tables import golden_ref, index_of
 
-_WRITERS: dict[str, Any] = {
-    "bloom-filter": bloom_filter.write,
-    "bitmap": bitmap.write,
-    "range-bitmap": range_bitmap.write,
-    "bsi": bsi.write,
-}
 _ZEROS = ("zero", "neg_zero")
 
 
@@ -60,8 +49,8 @@ def assert_holds_every_match(service: IndexService, table: str, query: Mapping[s
         assert chosen is None or positions(recorded) <= set(chosen)
 
 
-def index_of(kind: str, data_type: str, values: Sequence[Value | None]) -> bytes:
-    return container.write({"c": [(kind, _WRITERS[kind](key_column(values, parse_type(data_type))))]})
+def made(kind: str, data_type: str, values: Sequence[Value | None]) -> bytes:
+    return index_of({DataField(0, "c", parse_type(data_type)): values}, KINDS[kind])
 
 
 def ask(
@@ -119,7 +108,7 @@ def test_what_the_engine_loses_by_statistics_is_kept(service: IndexService, defe
 def test_signed_zeros_are_equal_in_indexes(
     service: IndexService, kind: str, data_type: str, stored: float, written: str
 ) -> None:
-    content = index_of(kind, data_type, [1.0, stored, None])
+    content = made(kind, data_type, [1.0, stored, None])
 
     for test in (f"c = {written}", f"c IN ({written}, 7.0D)", f"c <= {written}", f"c >= {written}"):
         assert 1 in selected(ask(service, data_type, content, 3, test), 3), test
@@ -127,7 +116,7 @@ def test_signed_zeros_are_equal_in_indexes(
 
 @pytest.mark.parametrize("data_type", ["INT", "STRING"])
 def test_a_range_bitmap_without_values_finds_every_null(service: IndexService, data_type: str) -> None:
-    content = index_of("range-bitmap", data_type, [None] * 9)
+    content = made("range-bitmap", data_type, [None] * 9)
 
     assert selected(ask(service, data_type, content, 9, "c IS NULL"), 9) == set(range(9))
     assert ask(service, data_type, content, 9, "c IS NOT NULL").skip
@@ -140,7 +129,7 @@ def test_a_range_bitmap_without_values_finds_every_null(service: IndexService, d
 def test_the_smallest_bigint_has_no_absolute_value_in_a_bsi(
     service: IndexService, operator: str, matching: set[int]
 ) -> None:
-    content = index_of("bsi", "BIGINT", [-5, -(1 << 63) + 1, 7, None])
+    content = made("bsi", "BIGINT", [-5, -(1 << 63) + 1, 7, None])
 
     answer = ask(service, "BIGINT", content, 4, f"c {operator} -9223372036854775808")
 
@@ -149,7 +138,7 @@ def test_the_smallest_bigint_has_no_absolute_value_in_a_bsi(
 
 @pytest.mark.parametrize("kind", ["bloom-filter", "bitmap", "range-bitmap", "bsi"])
 def test_a_null_literal_matches_nothing_and_fails_nothing(service: IndexService, kind: str) -> None:
-    content = index_of(kind, "INT", [1, 2, None])
+    content = made(kind, "INT", [1, 2, None])
 
     assert ask(service, "INT", content, 3, "c = NULL").skip
     assert ask(service, "INT", content, 3, "c NOT IN (1, NULL)").skip
@@ -160,7 +149,7 @@ def test_a_null_literal_matches_nothing_and_fails_nothing(service: IndexService,
 @pytest.mark.parametrize("test", ["other = 1", "c > 0 AND other = 1", "c <> 9 AND other IS NULL"])
 def test_rows_that_the_filter_may_remove_crowd_nobody_out_of_top_n(service: IndexService, test: str) -> None:
     values = list(range(1, 11))
-    content = index_of("range-bitmap", "INT", values)
+    content = made("range-bitmap", "INT", values)
     first_two = TopN(order_by=(SortKey(column="c", direction="desc", nulls="last"),), limit=2)
 
     answer = ask(service, "INT", content, len(values), test, top_n=first_two)
@@ -169,7 +158,7 @@ def test_rows_that_the_filter_may_remove_crowd_nobody_out_of_top_n(service: Inde
 
 
 def test_top_n_narrows_where_the_filter_is_answered_exactly(service: IndexService) -> None:
-    content = index_of("range-bitmap", "INT", [5, 1, None, 9, 7, 3])
+    content = made("range-bitmap", "INT", [5, 1, None, 9, 7, 3])
     first_two = TopN(order_by=(SortKey(column="c", direction="desc", nulls="last"),), limit=2)
 
     answer = ask(service, "INT", content, 6, "c < 9", top_n=first_two)
@@ -178,7 +167,7 @@ def test_top_n_narrows_where_the_filter_is_answered_exactly(service: IndexServic
 
 
 def test_a_further_sort_key_keeps_all_ties(service: IndexService) -> None:
-    content = index_of("range-bitmap", "INT", [5, 9, 9, 9, 7])
+    content = made("range-bitmap", "INT", [5, 9, 9, 9, 7])
     keys = (SortKey(column="c", direction="desc", nulls="last"), SortKey(column="other"))
 
     answer = ask(service, "INT", content, 5, None, top_n=TopN(order_by=keys, limit=2))
@@ -228,7 +217,7 @@ def test_64_bit_deletions_are_left_out_of_what_top_n_chooses(service: IndexServi
 
 @pytest.mark.parametrize(("low", "high"), [(b"\x01", b"\xff"), (b"\x7f", b"\x80")])
 def test_bytes_are_compared_without_a_sign(service: IndexService, low: bytes, high: bytes) -> None:
-    content = index_of("bloom-filter", "BYTES", [low, high])
+    content = made("bloom-filter", "BYTES", [low, high])
 
     for test, row in ((f"c > X'{low.hex()}'", 1), (f"c < X'{high.hex()}'", 0)):
         assert row in selected(ask(service, "BYTES", content, 2, test), 2)
@@ -237,7 +226,7 @@ def test_bytes_are_compared_without_a_sign(service: IndexService, low: bytes, hi
 @pytest.mark.parametrize("data_type", ["INT", "DOUBLE", "STRING"])
 def test_an_or_over_blooms_keeps_what_either_side_may_hold(service: IndexService, data_type: str) -> None:
     stored: dict[str, list[Any]] = {"INT": [1, 2], "DOUBLE": [1.0, 2.0], "STRING": [b"1", b"2"]}
-    content = index_of("bloom-filter", data_type, stored[data_type])
+    content = made("bloom-filter", data_type, stored[data_type])
     one, absent = ("'1'", "'x'") if data_type == "STRING" else ("1", "-77")
 
     assert not ask(service, data_type, content, 2, f"c = {one} OR c = {absent}").skip
@@ -247,7 +236,7 @@ def test_an_or_over_blooms_keeps_what_either_side_may_hold(service: IndexService
 
 
 def test_nan_in_a_range_bitmap_is_the_largest_value(service: IndexService) -> None:
-    content = index_of("range-bitmap", "DOUBLE", [1.0, math.nan, math.inf])
+    content = made("range-bitmap", "DOUBLE", [1.0, math.nan, math.inf])
 
     for test in ("c = CAST('NaN' AS DOUBLE)", "c > 1e300D", "c >= CAST('NaN' AS DOUBLE)"):
         assert 1 in selected(ask(service, "DOUBLE", content, 3, test), 3), test
