@@ -85,10 +85,14 @@ _LONGER = "n" * 5000
 @pytest.mark.parametrize("name", [_LONG, _LONGER, "%00", "a%00b"])
 def test_names_that_no_file_can_have_are_not_there(client: httpx.Client, name: str) -> None:
     for path in (
-        *(f"/v1/main/databases/{name}/tables", f"/v1/main/databases/{name}/tables/t", f"{TABLES}/{name}"),
-        *(f"{TABLES}/{name}/schemas/0", f"{TABLES}/append_dv32?tag={name}"),
+        f"/v1/main/databases/{name}/tables",
+        f"/v1/main/databases/{name}/tables/t",
+        f"{TABLES}/{name}",
+        f"{TABLES}/{name}/schemas/0",
+        f"{TABLES}/append_dv32?tag={name}",
         f"{TABLES}/append_dv32/schemas?branch={name}",
-        *(f"{TABLES}/append_dv32/index-files?tag={name}", f"{TABLES}/append_dv32/snapshots?branch={name}"),
+        f"{TABLES}/append_dv32/index-files?tag={name}",
+        f"{TABLES}/append_dv32/snapshots?branch={name}",
     ):
         problem(client.get(path), 404, "not-found")
     for member in ("tag", "branch"):
