@@ -143,8 +143,12 @@ def test_a_misspelled_setting_is_refused(monkeypatch: pytest.MonkeyPatch, variab
 @pytest.mark.parametrize(
     "variable",
     [
-        *("PAIMON_INDEX_TOKEN", "PAIMON_INDEX_SERVICE_HOST", "PAIMON_INDEX_SERVICE_PORT_HTTP"),
-        *("PAIMON_INDEX_PORT_8080_TCP_ADDR", "PAIMON_INDEX_STAGING_PORT", "PAIMON_INDEXES"),
+        "PAIMON_INDEX_TOKEN",
+        "PAIMON_INDEX_SERVICE_HOST",
+        "PAIMON_INDEX_SERVICE_PORT_HTTP",
+        "PAIMON_INDEX_PORT_8080_TCP_ADDR",
+        "PAIMON_INDEX_STAGING_PORT",
+        "PAIMON_INDEXES",
     ],
 )
 def test_variables_of_others_are_left_alone(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:

@@ -395,7 +395,12 @@ def bound(service: IndexService, table: MadeTable, condition: str | None) -> Bou
 
 
 EXACT_OFTEN = {
-    *("append_sidecar", "append_embedded", "append_partitioned", "append_dv32", "append_dv64", "all_types"),
+    "append_sidecar",
+    "append_embedded",
+    "append_partitioned",
+    "append_dv32",
+    "append_dv64",
+    "all_types",
 }
 
 

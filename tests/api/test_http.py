@@ -67,8 +67,12 @@ def test_compressed_bodies_are_refused(client: httpx.Client, encoding: str) -> N
 @pytest.mark.parametrize(
     "path",
     [
-        *("/", "/health/live", "/v1/config", "/v1/main/databases/golden/tables"),
-        *("/v1/main/databases/iceberg/tables", "/v1/x"),
+        "/",
+        "/health/live",
+        "/v1/config",
+        "/v1/main/databases/golden/tables",
+        "/v1/main/databases/iceberg/tables",
+        "/v1/x",
     ],
 )
 def test_head_is_get_without_the_body(client: httpx.Client, path: str) -> None:
@@ -168,8 +172,13 @@ def test_small_answers_are_not(client: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("header", "known"),
     [
-        *(('"abc"', True), ('W/"abc"', True), ('"x", "abc"', True), ("*", True), ('"abcd"', False)),
-        *(("abc", False), ("", False)),
+        ('"abc"', True),
+        ('W/"abc"', True),
+        ('"x", "abc"', True),
+        ("*", True),
+        ('"abcd"', False),
+        ("abc", False),
+        ("", False),
     ],
 )
 def test_which_tags_are_known(header: str, known: bool) -> None:
@@ -358,8 +367,17 @@ def test_names_that_are_not_unicode_are_still_written() -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        *("1", "257", "1.5", '"ab"', "[]", "{}", "[257]", '{"a":257}', '"€"'),
-        *('"a long text, of words, with commas"', "null"),
+        "1",
+        "257",
+        "1.5",
+        '"ab"',
+        "[]",
+        "{}",
+        "[257]",
+        '{"a":257}',
+        '"€"',
+        '"a long text, of words, with commas"',
+        "null",
     ],
 )
 def test_reading_takes_no_more_memory_than_is_claimed(value: str) -> None:

@@ -33,8 +33,12 @@ OPTIONS: dict[IndexKind, list[object]] = {
     BSI: [BsiOptions()],
 }
 COMPARED = (
-    *(Operator.EQUAL, Operator.NOT_EQUAL, Operator.LESS_THAN, Operator.LESS_OR_EQUAL),
-    *(Operator.GREATER_THAN, Operator.GREATER_OR_EQUAL),
+    Operator.EQUAL,
+    Operator.NOT_EQUAL,
+    Operator.LESS_THAN,
+    Operator.LESS_OR_EQUAL,
+    Operator.GREATER_THAN,
+    Operator.GREATER_OR_EQUAL,
 )
 ASKED_ALONE = (Operator.IS_NULL, Operator.IS_NOT_NULL)
 BIGINT = parse_type("BIGINT")

@@ -10,8 +10,12 @@ from app.file_index.payloads import Cursor
 @pytest.mark.parametrize(
     ("name", "stored"),
     [
-        *(("", b"\0\0"), ("id", b"\0\2id"), ("\0", b"\0\2\xc0\x80"), ("é", b"\0\2\xc3\xa9")),
-        *(("\uffff", b"\0\3\xef\xbf\xbf"), ("😀", b"\0\6\xed\xa0\xbd\xed\xb8\x80")),
+        ("", b"\0\0"),
+        ("id", b"\0\2id"),
+        ("\0", b"\0\2\xc0\x80"),
+        ("é", b"\0\2\xc3\xa9"),
+        ("\uffff", b"\0\3\xef\xbf\xbf"),
+        ("😀", b"\0\6\xed\xa0\xbd\xed\xb8\x80"),
     ],
 )
 def test_writes_names_as_java_does(name: str, stored: bytes) -> None:

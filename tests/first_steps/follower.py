@@ -17,7 +17,13 @@ from tests.first_steps.sessions import Kept, Pasted, Python, Shell
 from tests.spark.environment import REQUIREMENTS
 
 _OF_THE_MACHINE: Final = (
-    *("PIP_", "MAVEN_", "JAVA_HOME", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE"),
+    "PIP_",
+    "MAVEN_",
+    "JAVA_HOME",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
 )
 """Beginnings of variables that say how this machine reaches registries."""
 _SPARK_DEFAULTS: Final = "spark.ui.enabled false\nspark.sql.shuffle.partitions 2\n"

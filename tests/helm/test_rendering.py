@@ -71,8 +71,14 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("value", "text"),
         [
-            *((33554432, "33554432"), (10737418240, "10737418240"), (12.5, "12.5"), (0, "0")),
-            *((False, "false"), ("60", "60"), (["a", "b"], '["a","b"]'), ({"a": 1}, '{"a":1}')),
+            (33554432, "33554432"),
+            (10737418240, "10737418240"),
+            (12.5, "12.5"),
+            (0, "0"),
+            (False, "false"),
+            ("60", "60"),
+            (["a", "b"], '["a","b"]'),
+            ({"a": 1}, '{"a":1}'),
         ],
     )
     def test_any_setting_reaches_the_service_as_it_reads_it(self, value: object, text: str) -> None:
@@ -143,7 +149,13 @@ def violations(pod: dict[str, Any]) -> set[str]:
     if security.get("sysctls") or "seLinuxOptions" in security:
         found.add("sysctls or SELinux options")
     allowed = {
-        *("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected"),
+        "configMap",
+        "csi",
+        "downwardAPI",
+        "emptyDir",
+        "ephemeral",
+        "persistentVolumeClaim",
+        "projected",
     }
     for volume in pod.get("volumes", ()):
         found |= {f"volume {kind}" for kind in volume.keys() - {"name", "secret"} - allowed}

@@ -85,10 +85,20 @@ def read_all_files(table: Table, snapshot: int, wanted: BooleanExpression) -> Ro
 
 
 WANTED: Final = [
-    *(EqualTo("owner", " "), EqualTo("owner", "w0"), StartsWith("owner", "a"), IsNull("owner")),
-    *(NotNull("owner"), NotEqualTo("owner", "w0"), GreaterThan("grade", 2_000), LessThan("grade", 5)),
-    *(EqualTo("rank_no", 3), IsNull("channel"), EqualTo("channel", 3), EqualTo("swap", "w0")),
-    *(GreaterThan("ordinary", 5), GreaterThan("fee", "10.50")),
+    EqualTo("owner", " "),
+    EqualTo("owner", "w0"),
+    StartsWith("owner", "a"),
+    IsNull("owner"),
+    NotNull("owner"),
+    NotEqualTo("owner", "w0"),
+    GreaterThan("grade", 2_000),
+    LessThan("grade", 5),
+    EqualTo("rank_no", 3),
+    IsNull("channel"),
+    EqualTo("channel", 3),
+    EqualTo("swap", "w0"),
+    GreaterThan("ordinary", 5),
+    GreaterThan("fee", "10.50"),
 ]
 
 

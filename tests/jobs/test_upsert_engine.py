@@ -172,10 +172,21 @@ def test_files_and_what_manifests_say_of_them_are_as_the_engine_writes_them(
     assert ours["rows"] == theirs["rows"]
     assert ours["rows_sha256"] == theirs["rows_sha256"]
     told: tuple[str, ...] = (
-        *("partition", "bucket", "total_buckets", "level", "row_count", "delete_row_count", "schema_id"),
+        "partition",
+        "bucket",
+        "total_buckets",
+        "level",
+        "row_count",
+        "delete_row_count",
+        "schema_id",
     )
     told += (
-        *("min_sequence", "max_sequence", "file_source", "embedded_index", "value_stats_cols", "value_stats"),
+        "min_sequence",
+        "max_sequence",
+        "file_source",
+        "embedded_index",
+        "value_stats_cols",
+        "value_stats",
     )
     told += ("min_key", "max_key", "first_row_id", "write_cols")
     (our_file,), (their_file,) = ours["files"], theirs["files"]

@@ -61,8 +61,12 @@ def _values(column: pa.ChunkedArray, field: DataField) -> list[Value | None]:
 
 
 _ORDERED: Final = (
-    *(Operator.EQUAL, Operator.NOT_EQUAL, Operator.LESS_THAN, Operator.LESS_OR_EQUAL),
-    *(Operator.GREATER_THAN, Operator.GREATER_OR_EQUAL),
+    Operator.EQUAL,
+    Operator.NOT_EQUAL,
+    Operator.LESS_THAN,
+    Operator.LESS_OR_EQUAL,
+    Operator.GREATER_THAN,
+    Operator.GREATER_OR_EQUAL,
 )
 PLAIN: Final = [table for table in TABLES if "keyed" not in table]
 _BEYOND: Final = (math.nan, math.inf, -math.inf, 1e30, -0.0, 0.0, 100.0, 6.0)

@@ -39,9 +39,16 @@ def json_test(column: str, value: object) -> dict[str, Any]:
 
 
 CONDITIONS: list[str | dict[str, Any]] = [
-    *("City = 'none yet'", "city <> 'b'", "City IS NULL", "City IS NOT NULL", "NOT (City IS NULL)"),
-    *("City IN ('none yet', 'c')", "City LIKE 'none%'", "made.City = 'none yet'"),
-    *("id = 7 OR City = 'c'", json_test("City", "none yet")),
+    "City = 'none yet'",
+    "city <> 'b'",
+    "City IS NULL",
+    "City IS NOT NULL",
+    "NOT (City IS NULL)",
+    "City IN ('none yet', 'c')",
+    "City LIKE 'none%'",
+    "made.City = 'none yet'",
+    "id = 7 OR City = 'c'",
+    json_test("City", "none yet"),
 ]
 
 

@@ -195,8 +195,12 @@ def test_bounds_of_truths(low: bool | None, high: bool | None, verdict: str) -> 
 @pytest.mark.parametrize(
     "condition",
     [
-        *("> 1e300", ">= 30", "= CAST('NaN' AS DOUBLE)", "BETWEEN 20 AND CAST('NaN' AS DOUBLE)"),
-        *("<> 10", "NOT IN (10, 20)"),
+        "> 1e300",
+        ">= 30",
+        "= CAST('NaN' AS DOUBLE)",
+        "BETWEEN 20 AND CAST('NaN' AS DOUBLE)",
+        "<> 10",
+        "NOT IN (10, 20)",
     ],
 )
 def test_a_maximum_without_nan_proves_nothing_of_what_nan_satisfies(condition: str) -> None:

@@ -14,10 +14,29 @@ from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, INTEGER_BITS, STR
 from app.types.values import integer_range, to_float32
 
 TYPES: Final = (
-    *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(9, 2)"),
-    *("DECIMAL(18, 4)", "DECIMAL(30, 4)", "CHAR(4)", "VARCHAR(20)", "STRING", "BINARY(3)", "BYTES", "DATE"),
-    *("TIME(3)", "TIMESTAMP(0)", "TIMESTAMP(3)", "TIMESTAMP(6)", "TIMESTAMP(9)"),
-    *("TIMESTAMP(3) WITH LOCAL TIME ZONE", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
+    "BOOLEAN",
+    "TINYINT",
+    "SMALLINT",
+    "INT",
+    "BIGINT",
+    "FLOAT",
+    "DOUBLE",
+    "DECIMAL(9, 2)",
+    "DECIMAL(18, 4)",
+    "DECIMAL(30, 4)",
+    "CHAR(4)",
+    "VARCHAR(20)",
+    "STRING",
+    "BINARY(3)",
+    "BYTES",
+    "DATE",
+    "TIME(3)",
+    "TIMESTAMP(0)",
+    "TIMESTAMP(3)",
+    "TIMESTAMP(6)",
+    "TIMESTAMP(9)",
+    "TIMESTAMP(3) WITH LOCAL TIME ZONE",
+    "TIMESTAMP(6) WITH LOCAL TIME ZONE",
 )
 FLOATING: Final = ("FLOAT", "DOUBLE")
 """NaN and two zeros make them the most likely ones to go wrong."""

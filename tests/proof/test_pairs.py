@@ -34,5 +34,10 @@ def test_no_row_is_lost_and_every_form_is_one_answer(warehouses: tuple[Path, Rep
             raise errors[0]
     # Every step of the planner has been met.
     assert {
-        *("partition", "bucket", "statistics", "global_index", "file_index", "deletion_vector"),
+        "partition",
+        "bucket",
+        "statistics",
+        "global_index",
+        "file_index",
+        "deletion_vector",
     } <= total.skips.keys()

@@ -47,11 +47,16 @@ _KEYS: Final = ("INT", "BIGINT", "STRING", "DATE", "SMALLINT")
 _INDEXED: Final = (*_KEYS, "TINYINT", "TIMESTAMP(3)", "TIMESTAMP(6)", "VARCHAR(5)")
 _ZONES: Final = (
     *("America/New_York", "America/Sao_Paulo", "America/Noronha", "America/Recife", "America/Rainy_River"),
-    *("America/St_Johns", "America/Caracas", "America/Argentina/Tucuman", "Antarctica/Troll"),
-    *("Australia/Lord_Howe", "Asia/Singapore", "Asia/Kuala_Lumpur", "Asia/Gaza", "Asia/Tehran"),
-    *("Asia/Pyongyang", "Asia/Kolkata", "Atlantic/Azores", "Africa/Casablanca", "Africa/El_Aaiun"),
-    *("Europe/London", "Europe/Dublin", "Europe/Kiev", "Europe/Simferopol", "Europe/Volgograd"),
-    *("Pacific/Apia", "Pacific/Kiritimati"),
+    *(
+        "America/St_Johns",
+        "America/Caracas",
+        "America/Argentina/Tucuman",
+        "Antarctica/Troll",
+        "Australia/Lord_Howe",
+    ),
+    *("Asia/Singapore", "Asia/Kuala_Lumpur", "Asia/Gaza", "Asia/Tehran", "Asia/Pyongyang", "Asia/Kolkata"),
+    *("Atlantic/Azores", "Africa/Casablanca", "Africa/El_Aaiun", "Europe/London", "Europe/Dublin"),
+    *("Europe/Kiev", "Europe/Simferopol", "Europe/Volgograd", "Pacific/Apia", "Pacific/Kiritimati"),
 )
 _NAMES: Final = ("c", "c", "c", "C", "é ", "a.", "select ")
 
@@ -154,8 +159,16 @@ class Drawing:
             ("write",) * 8
             + ("alter",) * 8
             + (
-                *("compact", "delete", "delete", "tag", "branch", "rollback", "job", "forward"),
-                *("times", "expire"),
+                "compact",
+                "delete",
+                "delete",
+                "tag",
+                "branch",
+                "rollback",
+                "job",
+                "forward",
+                "times",
+                "expire",
             )
         )
         branch = rng.choice((None, *self._branches)) if self._branches else None

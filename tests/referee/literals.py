@@ -13,7 +13,13 @@ Column = tuple[str, str, Sequence[str]]
 _WHOLE: Final = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _ENDS: Final = sorted({end for bits in _WHOLE.values() for end in (2 ** (bits - 1) - 1, -(2 ** (bits - 1)))})
 _DAYS: Final = (
-    *("2024-02-29", "1969-12-31", "1970-01-01", "0001-01-01", "9999-12-31", "2025-03-30", "1582-10-04"),
+    "2024-02-29",
+    "1969-12-31",
+    "1970-01-01",
+    "0001-01-01",
+    "9999-12-31",
+    "2025-03-30",
+    "1582-10-04",
 )
 _CLOCKS: Final = (
     *("2025-03-30 01:30:00", "2025-11-02 01:15:00.5", "1969-12-31 23:59:59.999999999", "1970-01-01 00:00:00"),
@@ -22,24 +28,70 @@ _CLOCKS: Final = (
 )
 """None before 1582, which the engine reads from ORC as other days than it has written."""
 _TEXTS: Final = (
-    *("", "a", "ab", "abc", "B", "é", "z" * 20, "12", "-7", "1.0", " 5", "1e2", "NaN", "Infinity", "true"),
-    *("t", "2024-01-05", "2024-01-05 12:00:00", "9223372036854775808", "128", "a%", "\U0001f600", "5 "),
+    *(
+        "",
+        "a",
+        "ab",
+        "abc",
+        "B",
+        "é",
+        "z" * 20,
+        "12",
+        "-7",
+        "1.0",
+        " 5",
+        "1e2",
+        "NaN",
+        "Infinity",
+        "true",
+        "t",
+    ),
+    *("2024-01-05", "2024-01-05 12:00:00", "9223372036854775808", "128", "a%", "\U0001f600", "5 "),
 )
 _NUMBERS: Final = ("0", "1", "-1", "2", "5", "6", "7", "12", "-7", "100")
 _FLOATS: Final = (
-    *("0.0", "-0.0", "1.5", "-2.25", "0.1", "NaN", "Infinity", "-Infinity", "1.0E20", "16777216", "5.0"),
+    "0.0",
+    "-0.0",
+    "1.5",
+    "-2.25",
+    "0.1",
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "1.0E20",
+    "16777216",
+    "5.0",
 )
 
 _FEW: Final = 3
 TYPES: Final = (
     *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(5, 2)"),
-    *("DECIMAL(18, 3)", "DECIMAL(20, 0)", "DECIMAL(38, 10)", "STRING", "STRING", "VARCHAR(5)", "BYTES"),
-    *("DATE", "TIMESTAMP(0)", "TIMESTAMP(3)", "TIMESTAMP(6)", "TIMESTAMP(9)"),
+    *(
+        "DECIMAL(18, 3)",
+        "DECIMAL(20, 0)",
+        "DECIMAL(38, 10)",
+        "STRING",
+        "STRING",
+        "VARCHAR(5)",
+        "BYTES",
+        "DATE",
+    ),
+    *("TIMESTAMP(0)", "TIMESTAMP(3)", "TIMESTAMP(6)", "TIMESTAMP(9)"),
     *("TIMESTAMP(3) WITH LOCAL TIME ZONE", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
 )
 _CASTS: Final = (
-    *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(5, 2)"),
-    *("DECIMAL(38, 10)", "STRING", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "BINARY", "DECIMAL(3, 0)"),
+    *(
+        "BOOLEAN",
+        "TINYINT",
+        "SMALLINT",
+        "INT",
+        "BIGINT",
+        "FLOAT",
+        "DOUBLE",
+        "DECIMAL(5, 2)",
+        "DECIMAL(38, 10)",
+    ),
+    *("STRING", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "BINARY", "DECIMAL(3, 0)"),
 )
 _PATTERNS: Final = ("a%", "%b", "_", "%", "1%", "a\\%", "")
 _TESTS: Final = (
@@ -48,7 +100,13 @@ _TESTS: Final = (
 )
 _CALLS: Final = ("date({})", "year({})", "abs({})", "({} + 1)", "upper({})", "-{}", "to_date({})")
 _AROUND: Final = (
-    *("-({})", "({} + 1)", "{} + INTERVAL 1 DAY", "date_add({}, 1)", "{}::STRING", "({})", "date({})"),
+    "-({})",
+    "({} + 1)",
+    "{} + INTERVAL 1 DAY",
+    "date_add({}, 1)",
+    "{}::STRING",
+    "({})",
+    "date({})",
 )
 _SYMBOLS: Final = ("=", "=", "<", "<=", ">", ">=", "<>", "<=>", "!=", "==")
 

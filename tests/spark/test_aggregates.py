@@ -139,7 +139,12 @@ _VALUES: Final = """
     concat('c', id % 3), CAST(IF(id % 3 = 2, NULL, id % 3) AS INT)
 """
 _FILTERS: Final = (
-    *(None, "n = 1", "n > 0 AND n < 4", "name = 'name 3' OR n IS NULL", "x > 0", "day = 1 AND small < 2"),
+    None,
+    "n = 1",
+    "n > 0 AND n < 4",
+    "name = 'name 3' OR n IS NULL",
+    "x > 0",
+    "day = 1 AND small < 2",
 )
 _FILTERS_TOO: Final = (
     "day IS NULL",

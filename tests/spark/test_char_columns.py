@@ -42,7 +42,12 @@ _TESTS: Final = (
         CharTest(function, literals)
         for function in ("BETWEEN", "NOT_BETWEEN")
         for literals in (
-            *(("c3", "c3"), ("c3", "c3x"), ("b", "c3"), ("abcd", "c3  "), ("b ", "abc"), ("abcdef", "zzzzz")),
+            ("c3", "c3"),
+            ("c3", "c3x"),
+            ("b", "c3"),
+            ("abcd", "c3  "),
+            ("b ", "abc"),
+            ("abcdef", "zzzzz"),
         )
     ),
     *(

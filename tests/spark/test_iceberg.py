@@ -117,8 +117,12 @@ def test_aggregates_that_are_answered_from_bounds_are_right(both: Both, table: s
 
 def test_conditions_on_partitions_are_applied(both: Both) -> None:
     for condition in (
-        *("part_day = '2025-01-02'", "grp = 1", "grp <> 1", "grp IS NULL"),
-        *("grp > 0 AND part_day LIKE '2025%'", "part_day IN ('2025-01-01', 'x') OR grp IN (2, 3)"),
+        "part_day = '2025-01-02'",
+        "grp = 1",
+        "grp <> 1",
+        "grp IS NULL",
+        "grp > 0 AND part_day LIKE '2025%'",
+        "part_day IN ('2025-01-01', 'x') OR grp IN (2, 3)",
     ):
         engine, iceberg = both.rows(f"SELECT * FROM {{t}}.append_partitioned WHERE {condition}")
         assert iceberg == engine, condition

@@ -72,10 +72,18 @@ class TestManyRanges:
         warehouse = Warehouse("w", str(root), max_file_bytes=50)
         answers = warehouse.read_ranges(
             [
-                *(("db.db/t/file", 8, 5), ("db.db/t/none", 0, 1), ("db.db/t/file", 2, 3)),
-                *(("../secret", 0, 1), ("db.db/t/link", 0, 1), ("db.db/t/file", -1, 5)),
-                *(("db.db/t/file", 0, 51), ("db.db/t/file", 3, 0), ("db.db/t/file", 40, 5)),
-                *(("db.db/t/file", 2, 3), ("db.db/t", 0, 1), (f"file:{root}/db.db/t/file", 0, 2)),
+                ("db.db/t/file", 8, 5),
+                ("db.db/t/none", 0, 1),
+                ("db.db/t/file", 2, 3),
+                ("../secret", 0, 1),
+                ("db.db/t/link", 0, 1),
+                ("db.db/t/file", -1, 5),
+                ("db.db/t/file", 0, 51),
+                ("db.db/t/file", 3, 0),
+                ("db.db/t/file", 40, 5),
+                ("db.db/t/file", 2, 3),
+                ("db.db/t", 0, 1),
+                (f"file:{root}/db.db/t/file", 0, 2),
             ]
         )
         assert [answer if isinstance(answer, bytes) else type(answer) for answer in answers] == [
@@ -159,8 +167,13 @@ class TestManyRanges:
 
 
 PATHS = [
-    *("db.db/t/file", "db.db/t/long", "db.db/t/inside", "db.db/t/outside", "db.db/t/none"),
-    *("db.db/linked/file", "../secret"),
+    "db.db/t/file",
+    "db.db/t/long",
+    "db.db/t/inside",
+    "db.db/t/outside",
+    "db.db/t/none",
+    "db.db/linked/file",
+    "../secret",
 ]
 
 

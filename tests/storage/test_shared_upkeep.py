@@ -18,8 +18,13 @@ OLD, NEW, OTHER = object_name(b"old"), object_name(b"new"), "README"
 @pytest.fixture
 def prefix(tmp_path: Path) -> Path:
     for path, days in (
-        *((f"1/{OLD}", 40), (f"2/{OLD}", 40), (f"1/{NEW}", 2), (f"1/{OTHER}", 40), (f"x/{OLD}", 40)),
-        *((f"1/claims/59000000/{OLD}", 40), (f"1/claims/59000001/{NEW}", 2)),
+        (f"1/{OLD}", 40),
+        (f"2/{OLD}", 40),
+        (f"1/{NEW}", 2),
+        (f"1/{OTHER}", 40),
+        (f"x/{OLD}", 40),
+        (f"1/claims/59000000/{OLD}", 40),
+        (f"1/claims/59000001/{NEW}", 2),
     ):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(b"12345")

@@ -145,8 +145,12 @@ def test_what_was_seen_before_changes_no_answer(changes: list[list[str]], reader
         for change in together:
             getattr(store, change)()
         for asked in (
-            *({}, {"snapshot_id": 1}, {"snapshot_id": 2}, {"tag": "a"}),
-            *({"snapshot_id": 1, "schemas": SchemaIds(1, 0)}, {"snapshot_id": 1, "schemas": SchemaIds(0, 1)}),
+            {},
+            {"snapshot_id": 1},
+            {"snapshot_id": 2},
+            {"tag": "a"},
+            {"snapshot_id": 1, "schemas": SchemaIds(1, 0)},
+            {"snapshot_id": 1, "schemas": SchemaIds(0, 1)},
         ):
             for other in (store, FarStore(store)):
                 another = Catalog(reader_of(other)).table("d", "t")

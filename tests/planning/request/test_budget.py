@@ -302,8 +302,12 @@ def test_embedded_indexes_need_no_reading(beside: Beside, budget_ms: int) -> Non
 
 filters_beside = st.sampled_from(
     [
-        *("cat = 1", "cat = 2 OR id = 4", "id = 5", "cat IN (1, 3) AND place > 0"),
-        *("id < 3 AND cat = 2", "NOT cat = 1"),
+        "cat = 1",
+        "cat = 2 OR id = 4",
+        "id = 5",
+        "cat IN (1, 3) AND place > 0",
+        "id < 3 AND cat = 2",
+        "NOT cat = 1",
     ]
 )
 

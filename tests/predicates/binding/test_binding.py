@@ -129,9 +129,15 @@ def test_months_end_at_their_last_day() -> None:
 @pytest.mark.parametrize(
     ("written", "does_ask"),
     [
-        *(("ts < now()", True), ("d = Current_Date", True), ("d = current_timestamp()", True)),
-        *(("d < CURDATE()", True), ("a.NOW > 1", True), ("snow = 1", False), ("now_ = 1", False)),
-        *(("known IN ('current')", False), ("d = DATE '2026-01-01'", False)),
+        ("ts < now()", True),
+        ("d = Current_Date", True),
+        ("d = current_timestamp()", True),
+        ("d < CURDATE()", True),
+        ("a.NOW > 1", True),
+        ("snow = 1", False),
+        ("now_ = 1", False),
+        ("known IN ('current')", False),
+        ("d = DATE '2026-01-01'", False),
     ],
 )
 def test_an_answer_has_a_day_where_a_filter_may_name_the_clock(written: str, does_ask: bool) -> None:

@@ -152,13 +152,34 @@ def test_years_that_no_timestamp_has_prove_nothing(condition: str) -> None:
 @pytest.mark.parametrize(
     "condition",
     [
-        *("date(text) = '2025-03-01'", "year(text) = 2025", "date(d)", "year(date(d)) = 2025"),
-        *("month(d) = 11", "substring(padded, 1, 2) = 'ab'", "date_format(n, 'yyyy') = '2025'"),
-        *("date_trunc('day', text) = '2025-01-01'", "date_trunc('hour', n) = '2025-03-05 07:00:00'"),
-        *("date_trunc('decade', d) = '2025-03-01'", "date_trunc('day', n) = 5"),
-        *("date_trunc('day', n) IN ('2025-03-01', '2025-03-02')", "x::bigint = 5", "x::string = '5'"),
-        *("padded::string = 'a'", "substring(text FROM 1 FOR 2) = 'ab'", "substring(text, x) = 'ab'"),
-        "date_format(current_date, 'yyyy') = text",
+        *(
+            "date(text) = '2025-03-01'",
+            "year(text) = 2025",
+            "date(d)",
+            "year(date(d)) = 2025",
+            "month(d) = 11",
+        ),
+        *(
+            "substring(padded, 1, 2) = 'ab'",
+            "date_format(n, 'yyyy') = '2025'",
+            "date_trunc('day', text) = '2025-01-01'",
+        ),
+        *(
+            "date_trunc('hour', n) = '2025-03-05 07:00:00'",
+            "date_trunc('decade', d) = '2025-03-01'",
+            "date_trunc('day', n) = 5",
+        ),
+        *(
+            "date_trunc('day', n) IN ('2025-03-01', '2025-03-02')",
+            "x::bigint = 5",
+            "x::string = '5'",
+            "padded::string = 'a'",
+        ),
+        *(
+            "substring(text FROM 1 FOR 2) = 'ab'",
+            "substring(text, x) = 'ab'",
+            "date_format(current_date, 'yyyy') = text",
+        ),
         *("month(d) = 11 OR year(d) = 2025 AND x = 1", "NOT (year(d) <> 2025 OR month(d) <> 11)"),
     ],
 )

@@ -306,8 +306,12 @@ def test_a_refusal_tells_what_is_found_in_its_place(condition: str, message: str
 @pytest.mark.parametrize(
     ("condition", "column", "position"),
     [
-        *(("flag AND nowhere = 5", "nowhere", 9), ("flag AND x < nowhere", "nowhere", 13)),
-        *(("x = 5a", "5a", 4), ("nowhere.first = 'a'", "nowhere", 0), ("x", "x", 0), ("x = 'abc'", "x", 4)),
+        ("flag AND nowhere = 5", "nowhere", 9),
+        ("flag AND x < nowhere", "nowhere", 13),
+        ("x = 5a", "5a", 4),
+        ("nowhere.first = 'a'", "nowhere", 0),
+        ("x", "x", 0),
+        ("x = 'abc'", "x", 4),
     ],
 )
 def test_what_does_not_fit_the_table_is_refused_with_its_place(

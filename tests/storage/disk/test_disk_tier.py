@@ -44,8 +44,13 @@ def test_what_was_put_comes_back_after_a_restart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        *(piece("db.db/t/manifest/manifest-10"), piece(warehouse="other file:///w/"), piece(size=101)),
-        *(piece(size=None), piece(offset=1), piece(length=100), piece("\ud800")),
+        piece("db.db/t/manifest/manifest-10"),
+        piece(warehouse="other file:///w/"),
+        piece(size=101),
+        piece(size=None),
+        piece(offset=1),
+        piece(length=100),
+        piece("\ud800"),
     ],
 )
 def test_every_member_tells_pieces_apart(tmp_path: Path, other: bytes) -> None:

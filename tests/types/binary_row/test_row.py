@@ -159,8 +159,12 @@ def test_values_outside_of_their_row_are_corrupt(text: str, slot: bytes) -> None
 @pytest.mark.parametrize(
     "buffer",
     [
-        *(b"", b"\0\0\0", b"\0\0\0\2" + bytes(24), b"\xff\xff\xff\xff" + bytes(16)),
-        *(b"\0\0\0\1" + bytes(15), b"\1\0\0\0" + bytes(16)),
+        b"",
+        b"\0\0\0",
+        b"\0\0\0\2" + bytes(24),
+        b"\xff\xff\xff\xff" + bytes(16),
+        b"\0\0\0\1" + bytes(15),
+        b"\1\0\0\0" + bytes(16),
     ],
 )
 def test_another_number_of_fields_or_missing_slots_are_corrupt(buffer: bytes) -> None:
