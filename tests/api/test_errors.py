@@ -118,8 +118,10 @@ def test_index_files_that_no_file_can_be(client: httpx.Client, path: str, status
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        *(("/v1/main/databases/", None), ("/v1/nowhere/databases", None)),
-        *(("/v1/main/databases/nowhere/tables", None), (f"{TABLES}/nowhere", None)),
+        ("/v1/main/databases/", None),
+        ("/v1/nowhere/databases", None),
+        ("/v1/main/databases/nowhere/tables", None),
+        (f"{TABLES}/nowhere", None),
         (f"{TABLES}/nowhere/snapshots", None),
         (f"{TABLES}/append_dv32/index-files?snapshot_id=4711", None),
         (f"{TABLES}/append_dv32/index-files?tag=nowhere", None),
@@ -127,7 +129,9 @@ def test_index_files_that_no_file_can_be(client: httpx.Client, path: str, status
         (f"{TABLES}/append_dv32/index-files?timestamp_millis=1", None),
         ("/v1/nowhere/index-files/inspect", {"content": "AAAA"}),
         (f"{TABLES}/nowhere/plan", {}),
-        *((PLAN, {"snapshot_id": 4711}), (PLAN, {"tag": "nowhere"}), (PLAN, {"branch": "nowhere"})),
+        (PLAN, {"snapshot_id": 4711}),
+        (PLAN, {"tag": "nowhere"}),
+        (PLAN, {"branch": "nowhere"}),
         (PLAN, {"timestamp_millis": 1}),
         (f"{TABLES}/append_dv32/deletions", {"snapshot_id": 4711}),
     ],
