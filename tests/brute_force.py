@@ -13,7 +13,6 @@ from app.types import Value, sql_key
 def matching_rows(
     predicate: BoundPredicate, columns: Mapping[str, Sequence[Value | None]], row_count: int
 ) -> BitMap:
-    """Rows for which the predicate is true."""
     match predicate:
         case Constant(value):
             return BitMap(range(row_count)) if value else BitMap()

@@ -28,7 +28,6 @@ _CHECKS: Final = (
 
 
 def main() -> int:
-    """Runs schemathesis; returns its code."""
     parser = argparse.ArgumentParser(prog="python -m tests.contract", description=__doc__)
     parser.add_argument("tool", type=Path, help="the program: .tools/schemathesis/bin/st")
     parser.add_argument("--examples", default="60", help="of each endpoint, in each phase")

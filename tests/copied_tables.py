@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 import orjson
 
@@ -19,6 +19,8 @@ from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_entry import ManifestEntry
 from tests.golden_cases import DATABASE, GoldenWarehouse
 from tests.tables import golden_ref, open_service
+
+CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,6 @@ class GrowingTable:
 
     @classmethod
     def copy(cls, golden: GoldenWarehouse, warehouse: Path) -> Self:
-        """A copy inside of an empty warehouse."""
         directory = golden.copy(GROWING, warehouse)
         for file in directory.glob("snapshot/snapshot-*"):
             if int(file.name.removeprefix("snapshot-")) > FIRST_SNAPSHOT:
@@ -75,7 +76,6 @@ class GrowingTable:
         (snapshots / "LATEST").write_text(str(snapshot_id))
 
     def schema(self) -> dict[str, Any]:
-        """The newest schema."""
         newest = max(
             (self.directory / "schema").iterdir(), key=lambda path: int(path.name.rpartition("-")[2])
         )
@@ -106,11 +106,9 @@ class WritableTable:
 
     @property
     def committer(self) -> Committer:
-        """A new one."""
         return Committer(self.table, Writing(self.warehouse))
 
     def entries(self) -> list[ManifestEntry]:
-        """The files of the latest snapshot."""
         manifests = self.table.metadata.manifests(self.table.resolve())
         return [
             manifest.entry(row)
@@ -119,7 +117,6 @@ class WritableTable:
         ]
 
     def snapshot(self) -> dict[str, Any]:
-        """The document of the latest snapshot."""
         resolved = self.table.resolve().snapshot
         assert resolved is not None
         content = self.warehouse.read(f"{self.table.directory}/snapshot/snapshot-{resolved.id}")
@@ -128,10 +125,8 @@ class WritableTable:
 
 
 def open_table(root: Path, name: str) -> WritableTable:
-    """A table of a warehouse on this machine."""
     return WritableTable.of(Warehouse("main", str(root), readers=Readers(2)), name)
 
 
 def files_below(directory: Path) -> set[str]:
-    """Paths of all files."""
     return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}

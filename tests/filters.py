@@ -70,7 +70,6 @@ def values(data_type: DataType) -> st.SearchStrategy[Value]:
 
 
 def rows() -> st.SearchStrategy[Row]:
-    """Rows of :data:`FIELDS`, values and NULLs by field id."""
     return st.fixed_dictionaries({field.id: st.none() | values(field.type) for field in FIELDS})
 
 
@@ -208,7 +207,6 @@ def matches_pattern(value: str, pattern: str) -> bool:
 
 
 def patterns() -> st.SearchStrategy[str]:
-    """LIKE patterns whose escapes are in order."""
     return st.lists(st.sampled_from(["%", "_", "a", "é", "😀", "\\%", "\\_", "\\\\", "'"]), max_size=5).map(
         "".join
     )

@@ -64,7 +64,6 @@ class Habits:
 
 
 def stored(value: Value, data_type: DataType, habits: Habits) -> bytes:
-    """A key as files have it."""
     root = data_type.root
     if root in _FORMS:
         return struct.pack(_FORMS[root], value)

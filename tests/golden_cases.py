@@ -57,7 +57,6 @@ class GoldenWarehouse:
 
 
 def unpack(directory: Path) -> GoldenWarehouse:
-    """Unpacks the archive into ``directory``."""
     with tarfile.open(_ARCHIVES / "tables" / "warehouse.tar.xz") as archive:
         archive.extractall(directory, filter="data")
     return GoldenWarehouse(directory / "warehouse", directory / "external")
@@ -103,8 +102,6 @@ def documents(kind: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class VersionTable:
-    """One table of one release."""
-
     expected: Mapping[str, Any]
 
     def __str__(self) -> str:
@@ -135,8 +132,6 @@ def unpack_versions(directory: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class GoldenDataFile:
-    """One data file."""
-
     path: Path
     schema: TableSchema
     index: bytes

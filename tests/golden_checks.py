@@ -47,7 +47,6 @@ class GoldenQuery:
 
     @property
     def version(self) -> Mapping[str, Any]:
-        """The table's files at the snapshot that the query asks."""
         wanted = {key: self.query[key] for key in ("snapshot_id", "tag", "branch")}
         found: Mapping[str, Any] = next(each for each in self.expected["versions"] if each["at"] == wanted)
         return found

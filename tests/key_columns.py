@@ -47,5 +47,4 @@ def arrow_array(values: Sequence[Value | None], data_type: DataType) -> pa.Array
 
 
 def key_column(values: Sequence[Value | None], data_type: DataType, name: str = "c") -> KeyColumn:
-    """The keys of some values."""
     return KeyColumn.of(arrow_array(values, data_type), data_type, name)

@@ -28,7 +28,6 @@ def cells(name: str) -> list[dict[str, Any]]:
 
 
 def written_outputs(name: str) -> list[str]:
-    """What the notebook shows below each of its cells."""
     return ["".join(line for shown in cell["outputs"] for line in shown["text"]) for cell in cells(name)]
 
 

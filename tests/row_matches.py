@@ -53,7 +53,6 @@ def computed_matches(test: ComputedTest, value: Value | None) -> bool | None:
 
 
 def leaf_matches(leaf: BoundLeaf, value: Value | None) -> bool:
-    """Whether a value, None for NULL, passes a test."""
     if value is None:
         return leaf.operator is Operator.IS_NULL
     match leaf.operator:

@@ -18,8 +18,6 @@ PATIENCE_SECONDS = 120
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A server in a process of its own."""
-
     process: subprocess.Popen[bytes]
     client: httpx.Client
     port: int

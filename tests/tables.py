@@ -81,7 +81,6 @@ def avro(records: Iterable[dict[str, Any]], schema: dict[str, Any] = MANIFEST) -
 
 
 def record(entry: ManifestEntry) -> dict[str, Any]:
-    """The entry as its Avro record."""
     file = entry.file
     return {
         "_VERSION": 2,
@@ -169,7 +168,6 @@ def golden_ref(table: str) -> TableRef:
 
 
 def equals(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON filter that holds each column to a value."""
     return {
         "kind": "COMPOUND",
         "function": "AND",
@@ -190,14 +188,11 @@ def either(*filters: dict[str, Any]) -> dict[str, Any]:
 
 
 def all_files(plan: Plan) -> tuple[FilePlan, ...]:
-    """Kept and skipped files of a plan that was asked to explain itself."""
     return (*plan.files, *plan.skipped_files)
 
 
 @dataclass(frozen=True, slots=True)
 class MadeTable:
-    """A table of one version."""
-
     directory: Path
     ref: TableRef
     partitioned_by: Sequence[DataField] = ()
@@ -243,7 +238,6 @@ class MadeTable:
         return replace(file, file=replace(file.file, embedded_index=None, extra_files=(f"{name}.index",)))
 
     def vectors(self, deleted: Mapping[str, Iterable[int]]) -> IndexEntry:
-        """Writes deletion vectors of positions by data file."""
         encoded = [EncodedVector.encode(name, BitMap(at), is64=False) for name, at in deleted.items()]
         written = write_file(encoded, "index-0")
         (self.directory / "index" / "index-0").write_bytes(written.content)
@@ -259,7 +253,6 @@ class MadeTable:
         return service.resolve(self.ref, SnapshotSelector())
 
     def plan(self, service: IndexService, written: str | None = None, **asked: Any) -> Plan:
-        """A plan of the newest version."""
         return service.plan(self.ref, PlanRequest(filter=written, **asked))
 
     def plan_bound(
@@ -331,7 +324,6 @@ def statistics(columns: Mapping[DataField, Sequence[Value | None]]) -> dict[str,
 
 
 def no_statistics() -> dict[str, Any]:
-    """Nothing is known of the values of a file."""
     return {"value_statistics": NO_STATISTICS, "value_statistics_columns": ()}
 
 

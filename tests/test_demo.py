@@ -10,7 +10,6 @@ DEMO = Path(__file__).parents[1] / "demo" / "demo.py"
 
 
 def demonstrated(*arguments: str) -> str:
-    """What the demonstration prints; it ends with an error where an answer is wrong."""
     command = [sys.executable, str(DEMO), "--once", *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - our own program
 

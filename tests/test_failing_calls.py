@@ -150,7 +150,6 @@ def test_whichever_call_fails_no_answer_is_wrong(tables: Path, name: str, failur
 
 
 def added(table: WritableTable) -> Changes:
-    """One more file."""
     like = table.entries()[0]
     return Changes(CommitKind.APPEND, (replace(like, file=replace(like.file, file_name="data-new.parquet")),))
 

@@ -51,7 +51,6 @@ def shell(clone: Path) -> tuple[str, dict[str, str], str]:
 
 @pytest.fixture(scope="module")
 def served(clone: Path, shell: tuple[str, dict[str, str], str]) -> Iterator[str]:
-    """The URL of the service that the page starts, but for its port."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     _, environment, script = shell

@@ -20,16 +20,13 @@ def entry(name: str, secret: str, **members: Any) -> dict[str, Any]:
 
 
 def document(*entries: Mapping[str, Any]) -> bytes:
-    """The content of a file with these tokens."""
     return json.dumps({"tokens": entries}).encode()
 
 
 def bearer(secret: str) -> dict[str, str]:
-    """The header that carries a secret."""
     return {"Authorization": f"Bearer {secret}"}
 
 
 def write(path: Path, *entries: Mapping[str, Any]) -> Path:
-    """Writes a file with these tokens."""
     path.write_bytes(document(*entries))
     return path

@@ -58,8 +58,9 @@ def shared_directory() -> Iterator[Path]:
 class Processes:
     """The processes of one run, seen from one of them; ``directory`` is None for a single one."""
 
-    def __init__(self, directory: Path | None) -> None:
+    def __init__(self, directory: Path | None, asking_seconds: float = _ASKING_SECONDS) -> None:
         self.directory = directory
+        self._asking_seconds = asking_seconds
         self.name = ""
         self._answers: dict[bytes, Callable[[], bytes]] = {}
         self._listener: socket.socket | None = None
@@ -100,7 +101,7 @@ class Processes:
 
         The answer is None for a process that does not answer completely in time.
         """
-        until = time.monotonic() + _ASKING_SECONDS
+        until = time.monotonic() + self._asking_seconds
         for place in sorted(self.directory.glob("*.sock")) if self.directory else ():
             if place.stem != self.name:
                 with suppress(_EndedError):
@@ -111,7 +112,7 @@ class Processes:
             while True:
                 connection, _ = listener.accept()
                 with connection, suppress(OSError):
-                    connection.settimeout(_ASKING_SECONDS)
+                    connection.settimeout(self._asking_seconds)
                     question = connection.makefile("rb").readline(_MAX_QUESTION_BYTES).strip()
                     if question in self._answers:
                         connection.sendall(self._answers[question]() + b"\n")

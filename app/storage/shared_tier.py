@@ -93,8 +93,19 @@ class SharedTier:
     ``store``: its directory, without retries. ``key``: signs objects; empty if nobody else can write there.
     """
 
-    def __init__(self, store: Warehouse, key: bytes) -> None:
+    def __init__(
+        self,
+        store: Warehouse,
+        key: bytes,
+        *,
+        wait_seconds: float = _WAIT_SECONDS,
+        slow_seconds: float = _SLOW_SECONDS,
+        rest_seconds: float = _REST_SECONDS,
+        most_waiting_bytes: int = _MOST_WAITING_BYTES,
+    ) -> None:
         self._store = store
+        self._wait_seconds, self._slow_seconds, self._rest_seconds = wait_seconds, slow_seconds, rest_seconds
+        self._most_waiting_bytes = most_waiting_bytes
         self._writing = Writing(store)
         self._key = key
         self._key_name = key_name(key)
@@ -137,7 +148,7 @@ class SharedTier:
                 return
             # Before the first probe is answered, writes queue up behind it.
             is_refused = self._opening.done() and self._may_not_write()
-            if is_refused or self._queued_bytes + size > _MOST_WAITING_BYTES:
+            if is_refused or self._queued_bytes + size > self._most_waiting_bytes:
                 self._counts["dropped"] += 1
                 return
             self._queued_bytes += size
@@ -164,12 +175,12 @@ class SharedTier:
     @property
     def is_opening(self) -> bool:
         """True while the first probe may still be answered; requests wait for it."""
-        return not self._opening.done() and time.monotonic() < self._opened_at + _WAIT_SECONDS
+        return not self._opening.done() and time.monotonic() < self._opened_at + self._wait_seconds
 
     def _wait_for_opening(self) -> None:
         if self.is_opening:
             with waiting():
-                wait([self._opening], max(0, self._opened_at + _WAIT_SECONDS - time.monotonic()))
+                wait([self._opening], max(0, self._opened_at + self._wait_seconds - time.monotonic()))
 
     def _may_not_write(self) -> bool:
         return time.monotonic() < self._writes_from
@@ -192,11 +203,11 @@ class SharedTier:
     def _rest(self) -> None:
         """Pauses reads and writes."""
         with self._lock:
-            self._rests_until = self._writes_from = time.monotonic() + _REST_SECONDS
+            self._rests_until = self._writes_from = time.monotonic() + self._rest_seconds
 
     def _write_later(self) -> None:
         with self._lock:
-            self._writes_from = time.monotonic() + _REST_SECONDS
+            self._writes_from = time.monotonic() + self._rest_seconds
 
     def _may_ask(self, name: str) -> bool:
         now = time.monotonic()
@@ -204,7 +215,7 @@ class SharedTier:
             return False
         if self._rests_until is not None:
             if now >= self._rests_until:
-                self._rests_until = now + _REST_SECONDS
+                self._rests_until = now + self._rest_seconds
                 self._submit(self._probe)
             return False
         return self._absent.get(name, now) <= now
@@ -224,7 +235,7 @@ class SharedTier:
                 self._damaged.add(name)
                 self._counts["corrupt"] += 1
                 # More damaged objects would take longer than the source.
-                self._believed_from = time.monotonic() + _REST_SECONDS
+                self._believed_from = time.monotonic() + self._rest_seconds
             self._warn(f"{self._path(name)} is not believed: {error}")
             return None
         except (MemoryShortError, LimitExceededError):
@@ -243,13 +254,13 @@ class SharedTier:
     def _fetch(self, path: str, expected_bytes: int, claim: Claim) -> bytes | memoryview:
         """Reads an object, claiming memory first, since its length is not verified yet."""
         first = min(expected_bytes + _FIRST_BYTES, LARGEST)
-        with time_limit(_WAIT_SECONDS + expected_bytes / _BYTES_PER_SECOND):
+        with time_limit(self._wait_seconds + expected_bytes / _BYTES_PER_SECOND):
             start = self._range(path, 0, first)
             claim.grow_to(len(start))
         stored = Sizes.read(start).stored
         if stored <= len(start):
             return start
-        with time_limit(_WAIT_SECONDS + (stored - len(start)) / _BYTES_PER_SECOND):
+        with time_limit(self._wait_seconds + (stored - len(start)) / _BYTES_PER_SECOND):
             claim.grow_to(len(start) + stored)
             content = memoryview(bytearray(stored))
             content[: len(start)] = start
@@ -286,14 +297,14 @@ class SharedTier:
         try:
             for _ in range(_PROBES):
                 started = time.monotonic()
-                with time_limit(_WAIT_SECONDS):
+                with time_limit(self._wait_seconds):
                     self._store.exists(self._path("probe"))
                 fastest = min(fastest, time.monotonic() - started)
         except PaimonIndexError as error:
             self._note_failure(error)
             self._rest()
             return
-        if fastest > _SLOW_SECONDS:
+        if fastest > self._slow_seconds:
             self._note_failure(DeadlineExceededError(f"a call takes {fastest:.2f} s"))
             self._rest()
             return

@@ -41,7 +41,6 @@ class JavaEngine:
     def evaluate_index(
         self, index: Path, columns: Mapping[str, DataType], predicates: Sequence[object]
     ) -> list[dict[str, Any]]:
-        """What the engine answers about a file index, predicate by predicate."""
         asked = index.with_suffix(".json")
         asked.write_text(json.dumps(predicates))
         listed = json.dumps([{"name": name, "type": str(data_type)} for name, data_type in columns.items()])

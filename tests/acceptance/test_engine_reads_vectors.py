@@ -75,7 +75,6 @@ class WritableTable:
         return latest
 
     def delete(self, deletions: Mapping[str, np.ndarray], options: VectorOptions) -> None:
-        """Deletes rows, bucket by bucket, and commits that."""
         by_bucket: dict[tuple[bytes, int], dict[str, np.ndarray]] = defaultdict(dict)
         for data_file, rows in deletions.items():
             by_bucket[self.buckets[data_file]][data_file] = rows
@@ -152,7 +151,6 @@ class WritableTable:
 
 
 def deleted_positions(files: Iterable[Mapping[str, Any]]) -> dict[str, set[int]]:
-    """By data file, as golden documents and the engine describe files."""
     return {
         file["file"]: set() if file["deletion"] is None else set(positions(file["deletion"]["positions"]))
         for file in files

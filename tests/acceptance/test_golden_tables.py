@@ -38,7 +38,6 @@ def plan_body(query: Mapping[str, Any], written: str | Mapping[str, Any] | None)
 
 
 def kept_files(answer: Mapping[str, Any]) -> dict[str, KeptFile]:
-    """The files of a plan as the contract encodes them."""
     return {
         file["file_name"]: KeptFile(
             file["raw_convertible"], file["row_count"], selected(file), file["deletion"]
@@ -48,7 +47,6 @@ def kept_files(answer: Mapping[str, Any]) -> dict[str, KeptFile]:
 
 
 def selected(file: Mapping[str, Any]) -> frozenset[int] | None:
-    """The positions of a selection; None for every row."""
     if file["selection"] is None:
         return None
     assert file["selection_format"] == "roaring32"
@@ -102,7 +100,7 @@ def test_deletions_are_the_recorded_positions(client: httpx.Client, table: str) 
     for version in document["versions"]:
         at = {key: value for key, value in version["at"].items() if value is not None}
         recorded = {
-            file["file"]: positions(file["deletion"]["positions"])
+            file["file"]: (positions(file["deletion"]["positions"]), file["bucket"])
             for file in version["files"]
             if file["visible"] and file["deletion"] is not None and document["deletion_vectors"]
         }
@@ -110,7 +108,10 @@ def test_deletions_are_the_recorded_positions(client: httpx.Client, table: str) 
         body = {**at, "encoding": "positions"}
         answer = client.post(f"{_TABLES}/{table}/deletions", json=body).json()
 
-        assert {file["file_name"]: set(file["positions"]) for file in answer["deletions"]} == recorded
+        deleted = {
+            file["file_name"]: (set(file["positions"]), file["bucket"]) for file in answer["deletions"]
+        }
+        assert deleted == recorded
         assert all(file["cardinality"] == len(file["positions"]) for file in answer["deletions"])
 
 

@@ -26,8 +26,6 @@ COLUMNS = [DataField(number, name, parse_type(text)) for number, (name, text) in
 
 @dataclass(frozen=True, slots=True)
 class IndexedTable:
-    """A table whose files are all there."""
-
     made: MadeTable
     service: IndexService
 

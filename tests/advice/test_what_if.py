@@ -8,7 +8,6 @@ import pytest
 from app.advice import what_if
 from app.advice.what_if import Effect, IndexRequest, WhatIf, WhatIfRequest, try_indexes
 from app.building.columns import DataFormat
-from app.errors import FilterError, RequestError
 from app.observation import Observer, StorageCall, observed_by
 from app.planning.request.limits import Limits
 from app.types.session_zone import session_zone
@@ -206,14 +205,3 @@ def test_a_damaged_data_file_is_not_tried(tmp_path: Path) -> None:
 
     assert found.filters[0].files_tried == 19
     assert "data-4.parquet" in found.warnings[0]
-
-
-def test_what_cannot_be_tried_is_refused(tmp_path: Path) -> None:
-    table = indexed_table(tmp_path, FILES, {})
-
-    with pytest.raises(RequestError, match="no column 'town'"):
-        tried(table, IndexRequest(column="town", index="bitmap", options={}), filters=["id = 1"])
-    with pytest.raises(FilterError, match="no column 'town'"):
-        tried(table, IndexRequest(column="city", index="bitmap", options={}), filters=["town = 1"])
-    with pytest.raises(FilterError, match="values of your data in place of each"):
-        tried(table, IndexRequest(column="city", index="bitmap", options={}), filters=["city = ?"])

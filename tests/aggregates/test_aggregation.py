@@ -129,7 +129,6 @@ class Truth:
     predicate: BoundPredicate
 
     def rows(self, only: Callable[[int], bool] = lambda _: True) -> list[dict[str, Value | None]]:
-        """The rows that match, of files by number."""
         found = []
         for number, file in enumerate(self.files):
             if only(number):

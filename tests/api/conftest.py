@@ -26,7 +26,6 @@ class Serve(Protocol):
 
 @contextmanager
 def listening(application: Callable[..., Any], *, lifespan: Literal["on", "off"]) -> Iterator[httpx.Client]:
-    """A server for the time of a block, and a client of it."""
     config = uvicorn.Config(
         application,
         port=0,

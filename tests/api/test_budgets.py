@@ -17,7 +17,6 @@ NOW = ASKED | {"budget_ms": 0}
 
 @pytest.fixture
 def cold(serve: Serve) -> Iterator[httpx.Client]:
-    """A client of a service that has read nothing."""
     with serve() as client:
         yield client
 

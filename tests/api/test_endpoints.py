@@ -390,7 +390,6 @@ def test_buckets_are_listed_with_their_index(client: httpx.Client) -> None:
 def pruned_snapshot(
     client: httpx.Client, body: object, table: str = "append_dv32"
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The answer, and the files beside it."""
     answer = client.post(f"{TABLES}/{table}/pruned-snapshot", json=body)
     assert answer.headers["content-type"] == "application/zip"
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
@@ -526,7 +525,6 @@ def test_the_shared_cache_is_told_of_where_there_is_one(
 
 
 def literal(column: str, text: str) -> str:
-    """A body with the number just as it is written."""
     return (
         '{"selection": "positions", "filter": {"kind": "LEAF", "function": "EQUAL", "transform": '
         f'{{"name": "FIELD_REF", "fieldRef": {{"name": "{column}"}}}}, "literals": [{text}]}}}}'

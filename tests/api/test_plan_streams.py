@@ -23,7 +23,6 @@ TOLD_OF_THE_WHOLE = {"summary", "snapshot_id", "schema_id", "warnings", "unknown
 
 
 def whole(client: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    """The JSON answer, of one page."""
     response = client.post(path, json=body)
     assert response.status_code == 200, response.text
     answer: dict[str, Any] = response.json()

@@ -190,9 +190,8 @@ def test_a_call_that_hangs_is_answered_by_another(golden: GoldenWarehouse) -> No
 
 
 def test_a_process_is_ready_once_its_shared_cache_has_answered(
-    golden: GoldenWarehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    golden: GoldenWarehouse, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("app.storage.shared_tier._WAIT_SECONDS", PATIENT_SECONDS)
     settings = Settings.load(warehouses={"local": str(golden.root)})
     may_answer = Event()
 
@@ -200,7 +199,8 @@ def test_a_process_is_ready_once_its_shared_cache_has_answered(
         assert may_answer.wait(PATIENT_SECONDS)
 
     with Store.of(tmp_path, hold_up).serving() as options:
-        shared = SharedTier(Warehouse("shared", f"s3://{BUCKET}", options=options), b"")
+        store = Warehouse("shared", f"s3://{BUCKET}", options=options)
+        shared = SharedTier(store, b"", wait_seconds=PATIENT_SECONDS)
         service = IndexService(
             {"local": Warehouse("local", settings.warehouses["local"])},
             cache_bytes=MemoryBudget.of(settings).caches,

@@ -15,7 +15,6 @@ SEEN = "2023-09-12 13:46:43.787169"
 
 @pytest.fixture(scope="module")
 def zoneless(serve: Serve) -> Iterator[httpx.Client]:
-    """A service without a default time zone."""
     with serve(time_zone=None) as client:
         yield client
 

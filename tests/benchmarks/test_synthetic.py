@@ -34,7 +34,6 @@ NO_INDEX = Layout(Indexed.NOTHING)
 
 
 def kept(warehouse: Path, written: str | None) -> list[int]:
-    """Numbers of the files of a plan, in its order."""
     numbers = {file_name(number): number for number in range(2 * FILES)}
     with closing(open_service(warehouse)) as service:
         plan = service.plan(EVENTS, PlanRequest(filter=written, selection=SelectionForm.NONE))

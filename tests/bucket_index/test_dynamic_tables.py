@@ -149,8 +149,6 @@ ROWS = 4_000
 
 
 class Table:
-    """The hash indexes of the latest snapshot; files by name."""
-
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.indexes: dict[Place, IndexFileMeta] = {}

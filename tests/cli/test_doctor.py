@@ -15,7 +15,6 @@ from tests.golden_cases import GoldenWarehouse
 
 
 def diagnose(*arguments: str) -> tuple[int, dict[str, Any]]:
-    """The exit status, and the checks by name."""
     result = CliRunner().invoke(program, ["doctor", "--json", *arguments])
     document = json.loads(result.stdout)
     assert document["healthy"] == (result.exit_code == 0)

@@ -57,7 +57,6 @@ class Server:
             self.lines.append(next(self._output))
 
     def finish(self) -> None:
-        """Reads the rest, once the process has ended."""
         self.lines.extend(self._output)
         self._output.close()
 
@@ -104,7 +103,6 @@ def authority() -> trustme.CA:
 
 @pytest.fixture
 def certificate(authority: trustme.CA, tmp_path: Path) -> tuple[Path, Path]:
-    """The files of a certificate and of its key."""
     issued = authority.issue_cert("localhost", "127.0.0.1")
     chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
     chain.write_bytes(b"".join(each.bytes() for each in issued.cert_chain_pems))

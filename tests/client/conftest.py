@@ -14,7 +14,6 @@ from tests.golden_cases import GoldenWarehouse
 
 @pytest.fixture(scope="session")
 def url(golden: GoldenWarehouse) -> Iterator[str]:
-    """A server of the golden tables, in warehouse ``main``."""
     settings = Settings.load(
         warehouses={"main": str(golden.root)},
         allow_external=tuple(golden.allow_external()),

@@ -92,7 +92,7 @@ def odd_predicates(table: Any, rows: Any, chance: random.Random) -> Iterator[Any
 
 
 def read(table: Any, wanted: Any) -> tuple[int, int, Any]:
-    """How many files and rows are read, and those that match; an exception where pypaimon raises one."""
+    """Counts files and rows that are read, with the matching rows; an exception if pypaimon raises one."""
     builder = table.new_read_builder().with_filter(wanted)
     try:
         splits = builder.new_scan().plan().splits()

@@ -15,7 +15,6 @@ from paimon_index.pypaimon import UnplannedWarning, planned
 
 
 def names(table: Any, wanted: Any) -> list[str]:
-    """The files that are read."""
     splits = table.new_read_builder().with_filter(wanted).new_scan().plan().splits()
     return sorted(file.file_name for split in splits for file in split.files)
 
@@ -26,7 +25,6 @@ def rows(table: Any, wanted: Any) -> Any:
 
 
 def left(table: Any, wanted: Any, url: str) -> str:
-    """Why a table is as it was."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UnplannedWarning)
         assert planned(table, wanted, url) is table

@@ -67,7 +67,6 @@ def passes(predicate: Any, value: Any) -> bool:
 
 @st.composite
 def questions(draw: st.DrawFn) -> tuple[str, Any, Any]:
-    """A type, a predicate of pypaimon's on a column of it, and a value in a row."""
     type_text = draw(st.sampled_from([*VALUES]))
     literal = st.sampled_from([*VALUES[type_text], *OTHERS])
     leaves = st.builds(

@@ -63,7 +63,6 @@ def compared(warehouse: Path, port: int, asked: Mapping[str, Sequence[Any]]) -> 
 
 
 def is_stated(predicate: Mapping[str, Any]) -> bool:
-    """Whether pypaimon has such a predicate."""
     if predicate["kind"] == "COMPOUND":
         return all(map(is_stated, predicate["children"]))
     return predicate["transform"]["name"] == "FIELD_REF" and predicate["function"] in _STATED.split()

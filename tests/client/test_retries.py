@@ -281,7 +281,6 @@ HEADERS = {"Content-Type": ARROW}
 
 @pytest.fixture(scope="module")
 def stream(url: str) -> bytes:
-    """A plan of 36 files."""
     path = f"{url}/v1/main/databases/golden/tables/append_partitioned/plan"
     return (
         httpx.post(path, json={"explain": True}, headers={"Accept": ARROW}, timeout=120)
@@ -291,7 +290,6 @@ def stream(url: str) -> bytes:
 
 
 def fed(pieces: list[bytes]) -> int:
-    """Rows of a stream in pieces."""
     reader = ArrowStream()
     rows: int = sum(batch.num_rows for piece in pieces for batch in reader.feed(piece))
     reader.check_ended()

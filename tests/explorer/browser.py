@@ -80,7 +80,6 @@ class Page:
         wait.until(click)
 
     def press(self, *keys: str) -> None:
-        """Presses keys, wherever the focus is."""
         webdriver.ActionChains(self.driver).send_keys(*keys).perform()
 
     def tab_to(self, element: str) -> None:

@@ -54,7 +54,6 @@ def values(data_type: DataType) -> st.SearchStrategy[Value]:
 
 
 def columns(data_type: DataType, *, least_integer: bool = True) -> st.SearchStrategy[list[Value | None]]:
-    """Rows of a type, nulls among them."""
     found = values(data_type)
     if not least_integer:
         found = found.filter(lambda value: value != _LEAST_BSI - 1)

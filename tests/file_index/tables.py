@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from hypothesis import strategies as st
+from pyroaring import BitMap
 
 from app.file_index import container
+from app.file_index.answers import KEEP, Result, Rows
 from app.file_index.bitmap import bitmap
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bsi import bsi
@@ -59,6 +61,12 @@ def containers(
     if draw(st.integers(0, 9)) == 0:
         listed = {name: [] for name in listed}
     return container.write(dict(draw(st.permutations(list(listed.items())))))
+
+
+def selected(result: Result, row_count: int) -> BitMap:
+    if isinstance(result, Rows):
+        return result.positions
+    return BitMap(range(row_count)) if result is KEEP else BitMap()
 
 
 @st.composite

@@ -157,8 +157,8 @@ def test_asks_no_further_index_once_one_has_settled_it() -> None:
     assert (ruled_out.answers.tolist(), ruled_out.errors) == ([Answer.SKIP], {})
 
 
-def _fewer_values(kind: str) -> bytes:
-    """An index of the values 1, 1, 2 and 2 whose number of distinct values is one too small."""
+@pytest.mark.parametrize("kind", ["bitmap 1", "bitmap 2", "range-bitmap"])
+def test_a_wrong_number_of_values_hides_none(kind: str) -> None:
     match kind:
         case "range-bitmap":
             payload, at = bytearray(range_bitmap.write(key_column([1, 1, 2, 2], INT))), 9
@@ -166,12 +166,7 @@ def _fewer_values(kind: str) -> bytes:
             version = 1 if kind == "bitmap 1" else 2
             payload, at = bytearray(_bitmap(1, 1, 2, 2, version=version)), 5
     struct.pack_into(">i", payload, at, 1)
-    return bytes(payload)
-
-
-@pytest.mark.parametrize("kind", ["bitmap 1", "bitmap 2", "range-bitmap"])
-def test_a_wrong_number_of_values_hides_none(kind: str) -> None:
-    content = _file(c=[(kind.partition(" ")[0], _fewer_values(kind))])
+    content = _file(c=[(kind.partition(" ")[0], bytes(payload))])
 
     for leaf in (BoundLeaf(Operator.NOT_EQUAL, C, (1,)), _equal(C, 2)):
         decisions = _decide(leaf, [content])

@@ -80,7 +80,6 @@ def test_decides_as_the_indexes_of_each_file(data_type: DataType, data: st.DataO
 
 @st.composite
 def damages(draw: st.DrawFn, content: bytes) -> bytes:
-    """The container with some bytes or bits changed, most of them where the heads of indexes stand."""
     changed = bytearray(content)
     heads = [
         at

@@ -32,7 +32,7 @@ from app.types import DataField, DataType, TypeRoot, Value, parse_type, sql_key
 from tests.brute_force import matching_rows
 from tests.examples import examples
 from tests.file_index.strategies import TYPES, columns, leaves
-from tests.file_index.tables import payloads
+from tests.file_index.tables import payloads, selected
 from tests.tables import payload
 
 
@@ -231,16 +231,9 @@ _TEXT_TESTS = (Operator.ENDS_WITH, Operator.CONTAINS, Operator.LIKE)
 def indexes(
     kind: IndexKind, rows: Sequence[Value | None], data_type: DataType
 ) -> st.SearchStrategy[FileIndex]:
-    """A container with one index, on column ``c``."""
     return payloads(kind, rows, data_type).map(
         lambda payload: FileIndex.read(container.write({"c": [(kind, payload)]}))
     )
-
-
-def _selected(result: Result, row_count: int) -> BitMap:
-    if isinstance(result, Rows):
-        return result.positions
-    return BitMap(range(row_count)) if result is KEEP else BitMap()
 
 
 @pytest.mark.parametrize(("kind", "data_type"), INDEXED, ids=str)
@@ -256,7 +249,7 @@ def test_holds_every_match_and_nothing_else_where_it_is_exact(
     for _ in range(8):
         leaf = data.draw(leaves(field, rows))
         result = evaluate(leaf, index, row_count=len(rows))
-        ours, truth = _selected(result, len(rows)), matching_rows(leaf, {"c": rows}, len(rows))
+        ours, truth = selected(result, len(rows)), matching_rows(leaf, {"c": rows}, len(rows))
         assert truth <= ours
         is_exact = result is SKIP or (isinstance(result, Rows) and result.exact)
         if is_exact:
@@ -310,7 +303,7 @@ def test_combines_leaves_of_several_columns(data: st.DataObject) -> None:
 
     result = evaluate(predicate, FileIndex.read(container.write(written)), row_count=row_count)
 
-    ours, truth = _selected(result, row_count), matching_rows(predicate, rows, row_count)
+    ours, truth = selected(result, row_count), matching_rows(predicate, rows, row_count)
     assert truth <= ours
     if isinstance(result, Rows) and result.exact:
         assert ours == truth
@@ -342,7 +335,7 @@ def test_top_n_keeps_the_first_rows(data_type: DataType, data: st.DataObject) ->
     if not isinstance(selection, Rows) or not selection.exact:
         assert result == selection
         return
-    ours = _selected(result, len(rows))
+    ours = selected(result, len(rows))
     key = sql_key(data_type)
     nulls: list[tuple[Any, int]] = [(None, row) for row in selection.positions if rows[row] is None]
     valued = [(key(value), row) for row in selection.positions if (value := rows[row]) is not None]

@@ -1,6 +1,6 @@
 """Golden files: our answers and first rows beside the engine's, and what we write beside what it wrote."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -8,38 +8,22 @@ from pyroaring import BitMap
 
 from app.errors import CorruptIndexError, RequestError
 from app.file_index import container
-from app.file_index.answers import KEEP, Result, Rows
+from app.file_index.answers import KEEP, Rows
 from app.file_index.container import write_index
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import KINDS
 from app.file_index.stacked_index import FileIndex
 from app.file_index.top_rows import top_n
-from app.predicates.model import ALWAYS_TRUE, BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Operator, Unknown
+from app.predicates.model import ALWAYS_TRUE, BoundLeaf, BoundPredicate, Operator, Unknown, leaves
 from app.types import DataField, DataType, TypeRoot, Value, parse_json, parse_type, sql_key
 from app.types.data_types import TIMESTAMP_ROOTS
 from tests import golden_cases
 from tests.brute_force import matching_rows
 from tests.containers import meanings
+from tests.file_index.tables import selected
 from tests.golden_cases import GoldenIndex
 from tests.golden_checks import char_functions, together
 from tests.key_columns import key_column
-
-
-def _selected(result: Result, row_count: int) -> BitMap:
-    if isinstance(result, Rows):
-        return result.positions
-    return BitMap(range(row_count)) if result is KEEP else BitMap()
-
-
-def _leaves(predicate: BoundPredicate) -> Iterator[BoundLeaf | Unknown]:
-    match predicate:
-        case BoundAnd(children) | BoundOr(children):
-            for child in children:
-                yield from _leaves(child)
-        case BoundLeaf() | Unknown():
-            yield predicate
-        case _:
-            return
 
 
 def _tells_nanoseconds_apart(predicate: BoundPredicate) -> bool:
@@ -50,7 +34,7 @@ def _tells_nanoseconds_apart(predicate: BoundPredicate) -> bool:
         and leaf.operator in unsafe
         and leaf.field.type.root in TIMESTAMP_ROOTS
         and leaf.field.type.precision > 6
-        for leaf in _leaves(predicate)
+        for leaf in leaves(predicate)
     )
 
 
@@ -80,7 +64,7 @@ def test_keeps_every_match_and_no_more_than_the_engine(name: str) -> None:
     for check in golden.document["checks"]:
         predicate = golden.bind(check["predicate"])
         result = evaluate(predicate, index, row_count=golden.row_count)
-        ours = _selected(result, golden.row_count)
+        ours = selected(result, golden.row_count)
         truth = _truth(golden, predicate)
         lost = _lost_to_empty_entries(golden, check)
         shown = f"{predicate} of {check}"
@@ -105,7 +89,7 @@ def _lost_to_empty_entries(golden: GoldenIndex, check: Mapping[str, Any]) -> Bit
 
 
 def _truth(golden: GoldenIndex, predicate: BoundPredicate) -> BitMap | None:
-    if any(isinstance(leaf, Unknown) for leaf in _leaves(predicate)):
+    if any(isinstance(leaf, Unknown) for leaf in leaves(predicate)):
         return None
     return matching_rows(predicate, golden.columns, golden.row_count)
 
@@ -148,18 +132,9 @@ def test_reads_what_the_damage_left_whole() -> None:
                     evaluate(predicate, FileIndex.read(golden.content))
 
 
-def _has_unknown(predicate: BoundPredicate) -> bool:
-    match predicate:
-        case BoundAnd(children) | BoundOr(children):
-            return any(map(_has_unknown, children))
-        case _:
-            return isinstance(predicate, Unknown)
-
-
 def _ordered(
     rows: BitMap, values: Sequence[Value | None], field: DataField, order: Mapping[str, Any]
 ) -> list[tuple[Any, int]]:
-    """``(key, row)`` in the order of a sort key; None is the key of a null row."""
     key = sql_key(field.type)
     nulls: list[tuple[Any, int]] = [(None, row) for row in rows if values[row] is None]
     valued: list[tuple[Any, int]] = [(key(value), row) for row in rows if (value := values[row]) is not None]
@@ -204,9 +179,9 @@ def test_holds_the_first_rows_and_no_more_than_the_engine(name: str) -> None:
             selection=selection,
         )
 
-        ours = _selected(result, golden.row_count)
-        assert ours <= _selected(selection, golden.row_count)
-        if not _has_unknown(predicate):
+        ours = selected(result, golden.row_count)
+        assert ours <= selected(selection, golden.row_count)
+        if not any(isinstance(leaf, Unknown) for leaf in leaves(predicate)):
             truth = matching_rows(predicate, golden.columns, golden.row_count)
             if field.name in golden.columns and limit > 0:
                 ordered = _ordered(truth, golden.columns[field.name], field, order)

@@ -16,7 +16,6 @@ from tests.spark.sessions import CONNECTOR
 
 
 def main(pages: list[str]) -> int:
-    """Follows pages; gives the exit status."""
     faults = 0
     started = time.monotonic()
     # Whoever ends this run ends what it has started.

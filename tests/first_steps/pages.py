@@ -42,7 +42,6 @@ class Block:
         return self.mark == "keeps running"
 
     def fault(self) -> str | None:
-        """What is wrong with the block itself."""
         if self.mark and not (self.not_run or self.keeps_running):
             return (
                 f"<!-- {self.mark} --> is no mark: write <!-- not run: REASON --> or <!-- keeps running -->"
@@ -65,7 +64,6 @@ def blocks_of(page: str, clone: Path = ROOT) -> list[Block]:
 
 
 def blocks_in(page: str, content: str) -> Iterator[Block]:
-    """The same of a page's text."""
     before: Block | None = None
     for each in _BLOCK.finditer(content):
         place = f"{page}:{content.count(chr(10), 0, each.start('language')) + 1}"

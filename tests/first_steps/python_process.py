@@ -29,7 +29,6 @@ def main() -> None:
 
 
 def paste(language: str, text: str, settings: dict[str, str]) -> None:
-    """Does with a block what its language says."""
     if language == "properties":
         NAMES["spark"] = new_session(settings)
         return
@@ -45,7 +44,6 @@ def paste(language: str, text: str, settings: dict[str, str]) -> None:
 
 
 def new_session(settings: dict[str, str]) -> Any:
-    """A Spark session with some settings."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - most pages need no Spark
 
     builder = SparkSession.builder.master("local[2]")

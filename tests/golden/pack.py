@@ -14,7 +14,6 @@ _UNIT = Path(__file__).parent / "unit"
 
 
 def pack(source: Path, kind: str) -> None:
-    """Makes the archive of one kind."""
     with zipfile.ZipFile(_UNIT / f"{kind}.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for path in sorted((source / kind).iterdir()):
             archive.writestr(

@@ -142,10 +142,6 @@ class TestCache:
         assert "cache" not in rendered.volumes
 
 
-def containers_of(pod: dict[str, Any]) -> list[dict[str, Any]]:
-    return [*pod.get("initContainers", ()), *pod["containers"]]
-
-
 def violations(pod: dict[str, Any]) -> set[str]:
     """What Kubernetes' Pod Security Standard *restricted* forbids in the specification of a pod of Linux."""
     security = pod["securityContext"]
@@ -163,7 +159,7 @@ def violations(pod: dict[str, Any]) -> set[str]:
     }
     for volume in pod.get("volumes", ()):
         found |= {f"volume {kind}" for kind in volume.keys() - {"name", "secret"} - allowed}
-    for container in containers_of(pod):
+    for container in [*pod.get("initContainers", ()), *pod["containers"]]:
         # What the container does not set is that of the pod.
         own = security | container.get("securityContext", {})
         capabilities = own.get("capabilities", {})

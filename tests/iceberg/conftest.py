@@ -32,7 +32,6 @@ def serve_iceberg(golden: GoldenWarehouse) -> ServeIceberg:
 
 @pytest.fixture(scope="session")
 def iceberg(serve_iceberg: ServeIceberg) -> Iterator[httpx.Client]:
-    """Asks below ``/iceberg/v1``, as a client that reads milliseconds."""
     with serve_iceberg() as client:
         client.base_url = httpx.URL(f"{client.base_url}/iceberg/v1/")
         client.headers["X-Paimon-Accept"] = "timestamp-millis"

@@ -27,7 +27,6 @@ def expected_rows(
     chosen: Mapping[str, Iterable[Any]],
     ids: Iterable[int],
 ) -> Rows:
-    """Some rows of a version."""
     paths = {each["file"]: each for each in version["files"]}
     found: Rows = Counter()
     for name, recorded in chosen.items():

@@ -76,7 +76,6 @@ def written(expression: Any, draw: st.DrawFn, ids: Mapping[str, int]) -> Any:
 
 
 def _literal(value: Any, draw: st.DrawFn) -> Any:
-    """A literal as one of the clients writes it."""
     forms: list[Any]
     match value:
         case bool() | str():

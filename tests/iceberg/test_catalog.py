@@ -46,7 +46,6 @@ REFUSED = {
 
 
 def ask(client: httpx.Client, method: str, path: str, spec: str, body: Any = None, **how: Any) -> Any:
-    """The answer of an endpoint, which is as the specification says."""
     answer = client.request(method, path, json=body, **how)
     value = answer.json() if answer.content else None
     validate_answer(value, method, spec, answer.status_code)

@@ -37,8 +37,6 @@ TABLES = ("append_sidecar", "append_embedded", "append_part_types", "append_part
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A table with all that is in it."""
-
     ref: TableRef
     rows: Mapping[str, list[dict[str, Any]]]
     values: Mapping[str, list[Any]]

@@ -58,7 +58,6 @@ class InexpressibleError(Exception):
 
 
 def expression(predicate: Mapping[str, Any], types: Mapping[str, str]) -> BooleanExpression:
-    """A golden predicate as PyIceberg has it."""
     if predicate["kind"] == "COMPOUND":
         first, *others = (expression(each, types) for each in predicate["children"])
         join = And if predicate["function"] == "AND" else Or

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.acceptance.java_engine import JavaEngine
 from tests.golden_cases import DATABASE
 from tests.jobs.running_jobs import Jobs
 from tests.spark.sessions import Spark
@@ -15,7 +16,6 @@ from tests.spark.sessions import Spark
 
 @pytest.fixture(scope="session")
 def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
-    """A running Spark."""
     if shutil.which("java") is None:
         pytest.skip("jobs were not tested: java is not found, and Spark needs Java 17")
     running = Jobs.start(tmp_path_factory.mktemp("jobs"))
@@ -29,3 +29,8 @@ def connector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
     running.session().sql(f"CREATE DATABASE {DATABASE}")
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> JavaEngine:
+    return JavaEngine.build(tmp_path_factory.mktemp("engine") / "tables")

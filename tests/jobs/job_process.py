@@ -25,7 +25,6 @@ from paimon_index.spark import read_table
 
 
 def main(scratch: str, master: str) -> None:
-    """Serves until standard input ends."""
     # Spark and its virtual machine print as they like, which must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -112,7 +111,6 @@ def _unnamed(_: object) -> captured.CapturedException:
 def upsert(
     spark: SparkSession, table: jobs.JobTable, paths: list[str], **arguments: Any
 ) -> jobs.UpsertReport:
-    """Upserts the rows of files, or of a query if there are none."""
     reading = {name: arguments.pop(name) for name in ("data_format", "options") if name in arguments}
     kinds = arguments.get("row_kind_column")
     query = arguments.pop("query", None)

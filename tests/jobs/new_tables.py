@@ -24,7 +24,6 @@ def make_table(
     partitions: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
 ) -> Path:
-    """A table without snapshots; its directory."""
     directory = root / f"{DATABASE}.db" / name
     (directory / "schema").mkdir(parents=True)
     # Some ids are left for the fields of rows.
@@ -72,7 +71,6 @@ def merged_rows(root: Path, name: str) -> list[dict[str, Any]]:
 
 
 def buckets_of_keys(root: Path, name: str) -> dict[Any, set[int]]:
-    """The buckets that have rows of each key."""
     schema = open_table(root, name).table.resolve().schema
     found: dict[Any, set[int]] = {}
     for row in stored_rows(root, name):

@@ -8,12 +8,13 @@ import subprocess
 import sysconfig
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import Any, Final, Self
 
 from app import errors
 from app.planning.request.requests import DeletionsRequest
 from tests.copied_tables import open_table
 from tests.golden_cases import DATABASE
+from tests.line_process import LineProcess
 from tests.spark.environment import spark_python
 from tests.tables import golden_ref, open_service
 
@@ -34,22 +35,15 @@ def job_environment() -> dict[str, str]:
 
 
 class Jobs:
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: LineProcess) -> None:
         self._process = process
 
     @classmethod
     def start(cls, scratch: Path, master: str = "local[2]") -> Self:
         """Starts Spark with a directory for its own files, and says where it runs."""
-        process = subprocess.Popen(  # noqa: S603 - fixed words
-            [str(spark_python()), str(_PROGRAM), str(scratch), master],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL if "JOB_LOG" not in os.environ else None,
-            text=True,
-            cwd=scratch,
-            env=job_environment(),
-        )
-        return cls(process)
+        command = [str(spark_python()), str(_PROGRAM), str(scratch), master]
+        log = subprocess.DEVNULL if "JOB_LOG" not in os.environ else None
+        return cls(LineProcess.start(command, scratch, job_environment(), log))
 
     def run(self, job: str, warehouse: Path | str, table: str, **arguments: Any) -> dict[str, Any]:
         """Runs a job; its report.
@@ -66,16 +60,10 @@ class Jobs:
         return answer
 
     def configure(self, settings: Mapping[str, str]) -> None:
-        """Sets what the session goes by."""
         self.ask({"conf": dict(settings)})
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        _pipe(self._process.stdin).write(json.dumps(request) + "\n")
-        _pipe(self._process.stdin).flush()
-        line = _pipe(self._process.stdout).readline()
-        assert line, f"Spark ended with code {self._process.wait()} at {request}"
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        return self._process.ask(json.dumps(request))
 
     @property
     def pid(self) -> int:
@@ -83,14 +71,7 @@ class Jobs:
         return self._process.pid
 
     def stop(self) -> None:
-        _pipe(self._process.stdin).close()
-        self._process.wait()
-        _pipe(self._process.stdout).close()
-
-
-def _pipe(end: IO[str] | None) -> IO[str]:
-    assert end is not None, "the process was started with pipes"
-    return end
+        self._process.stop()
 
 
 _PROCESSES: Final = Path("/proc")
@@ -107,7 +88,6 @@ def writing_end(pipe: Path) -> int:
 
 
 def holders(path: Path) -> set[int]:
-    """Processes that have a file open."""
     found = set()
     for descriptor in _PROCESSES.glob("[0-9]*/fd/*"):
         with contextlib.suppress(OSError):
@@ -126,7 +106,6 @@ def parent(process: int) -> int:
 
 
 def seconds_computed(process: int) -> float:
-    """The time that processors have spent on a process."""
     stat = (_PROCESSES / str(process) / "stat").read_text()
     # The name of the program stands in parentheses, and may have any characters. See proc_pid_stat(5).
     fields = stat.rpartition(")")[2].split()
@@ -135,14 +114,12 @@ def seconds_computed(process: int) -> float:
 
 
 def ancestors(process: int) -> Iterator[int]:
-    """A process, the one that has started it, and so on."""
     while process > 1:
         yield process
         process = parent(process)
 
 
 def descendants(process: int) -> Iterator[int]:
-    """The processes that a process has started, and those that these have."""
     for directory in _PROCESSES.glob("[0-9]*"):
         with contextlib.suppress(OSError):
             other = int(directory.name)

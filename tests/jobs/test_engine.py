@@ -27,11 +27,6 @@ ROUNDS = 50
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> JavaEngine:
-    return JavaEngine.build(tmp_path_factory.mktemp("engine") / "tables")
-
-
-@pytest.fixture(scope="module")
 def connector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
     running = Spark.start(tmp_path_factory.mktemp("connector"))
     yield running

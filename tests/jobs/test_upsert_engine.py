@@ -17,11 +17,6 @@ from tests.spark.sessions import Spark, SparkSession
 pytestmark = [pytest.mark.spark, pytest.mark.connector, pytest.mark.engine]
 
 
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> JavaEngine:
-    return JavaEngine.build(tmp_path_factory.mktemp("engine") / "tables")
-
-
 def make(
     session: SparkSession, name: str, columns: str, options: dict[str, str], partitions: str = ""
 ) -> None:

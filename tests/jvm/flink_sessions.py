@@ -1,7 +1,6 @@
 """Sessions of a real Flink with two catalogs of a warehouse, planned by the engine and by the service."""
 
 import functools
-import json
 import os
 import shutil
 import socket
@@ -10,9 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import Any, Final, Self
 
 from tests.jvm.sql_sessions import built_jar
+from tests.line_process import LineProcess
 
 _PROJECT: Final = Path(__file__).with_name("flink")
 _OPENED: Final = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.util", "java.lang")]
@@ -70,7 +70,7 @@ def program(connector: str, directory: Path, *options: str) -> list[str]:
 class Flink:
     """A session: in a cluster within its own process, or in one that runs elsewhere."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: LineProcess) -> None:
         self._process = process
 
     @classmethod
@@ -81,14 +81,13 @@ class Flink:
         settings = {"parallelism.default": "1", "rest.port": "0", "table.local-time-zone": "UTC"}
         arguments = [f"{name}={value}" for name, value in {**settings, **_ADDRESSES, **(conf or {})}.items()]
         with (directory / "session.log").open("ab") as log:
-            process = subprocess.Popen(  # noqa: S603 - fixed words
-                [*program(connector, directory, "-Duser.timezone=UTC"), "FlinkQueries", mode, *arguments],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                cwd=directory,
-            )
+            command = [
+                *program(connector, directory, "-Duser.timezone=UTC"),
+                "FlinkQueries",
+                mode,
+                *arguments,
+            ]
+            process = LineProcess.start(command, directory, log=log)
         return cls(process)
 
     def catalogs(self, warehouse: Path, uri: str, options: Mapping[str, str] | None = None) -> None:
@@ -135,20 +134,13 @@ class Flink:
         return Counter(self._ask("outcomes", "" if port is None else str(port)))
 
     def _ask(self, word: str, about: str) -> dict[str, Any]:
-        _pipe(self._process.stdin).write(f"{word}\t{about}".rstrip("\t").replace("\n", " ") + "\n")
-        _pipe(self._process.stdin).flush()
-        line = _pipe(self._process.stdout).readline()
-        assert line, f"Flink ended with code {self._process.wait()} at {about}"
-        answer: dict[str, Any] = json.loads(line)
+        answer = self._process.ask(f"{word}\t{about}".rstrip("\t").replace("\n", " "))
         if "error" in answer:
             raise FlinkError(answer["error"])
         return answer
 
     def stop(self) -> None:
-        """Ends the process and waits for it."""
-        _pipe(self._process.stdin).close()
-        self._process.wait()
-        _pipe(self._process.stdout).close()
+        self._process.stop()
 
 
 class Cluster:
@@ -191,7 +183,6 @@ class Cluster:
         (directory / "config.yaml").write_text(written)
 
     def job_manager(self, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        """Starts the job manager."""
         jmx = [
             f"-Dcom.sun.management.jmxremote.port={self.jmx_port}",
             "-Dcom.sun.management.jmxremote.host=127.0.0.1",
@@ -203,7 +194,6 @@ class Cluster:
         return self._start("job-manager", main, jmx, environment)
 
     def task_manager(self) -> subprocess.Popen[bytes]:
-        """Starts the task manager."""
         return self._start("task-manager", "org.apache.flink.runtime.taskexecutor.TaskManagerRunner", [], {})
 
     def _start(
@@ -220,14 +210,12 @@ class Cluster:
             )
 
     def session(self) -> Flink:
-        """A session whose jobs run here."""
         conf = {"execution.target": "remote", "rest.port": str(self.rest_port)}
         return Flink.start(self._connector, self._directory, conf=conf)
 
 
 @contextmanager
 def running(*processes: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Ends processes after a block."""
     try:
         yield
     finally:
@@ -284,8 +272,3 @@ def _free_ports(count: int) -> list[int]:
     for each in sockets:
         each.close()
     return ports
-
-
-def _pipe(end: IO[str] | None) -> IO[str]:
-    assert end is not None, "the process was started with pipes"
-    return end

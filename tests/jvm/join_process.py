@@ -14,7 +14,6 @@ FILES, ROWS = 12, 1000
 
 
 def main() -> None:
-    """Writes the tables, and answers queries until the input ends."""
     builder = (
         SparkSession.builder.master("local[1]").config("spark.jars", JARS).config("spark.ui.enabled", "false")
     )
@@ -65,7 +64,6 @@ def main() -> None:
 
 
 def tell(line: str) -> None:
-    """One line of the output."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 

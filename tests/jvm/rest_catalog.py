@@ -32,7 +32,6 @@ class RestCatalog:
     defaults: dict[str, str] = field(default_factory=dict)
 
     def answer(self, path: str) -> Mapping[str, Any] | None:
-        """The document at a path; None without one."""
         if path == "/v1/config":
             return {"defaults": self.defaults, "overrides": {"prefix": "c"}}
         match path.removeprefix(_PREFIX).split("/"):
@@ -72,8 +71,6 @@ def _latest(table: RestTable) -> Mapping[str, Any]:
 
 @contextmanager
 def serving(catalog: RestCatalog) -> Iterator[str]:
-    """The catalog's URL."""
-
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             found = catalog.answer(self.path.partition("?")[0])

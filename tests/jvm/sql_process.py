@@ -46,7 +46,6 @@ _JSON = {
 
 
 def main() -> None:
-    """Serves until standard input ends."""
     # Spark and its virtual machine print as they like, which must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -97,8 +96,6 @@ def _message(error: Exception) -> str:
 
 
 class Served:
-    """The sessions of this process."""
-
     def __init__(self, first: SparkSession) -> None:
         self._first = first
         self._sessions: list[SparkSession] = []
@@ -225,7 +222,6 @@ def _at_once(session: SparkSession, statements: list[str]) -> list[tuple[list[st
 
 
 def _leaves(plan: Any) -> Any:
-    """The scans of a plan that ran, in their order."""
     for number in range(plan.collectLeaves().size()):
         leaf = plan.collectLeaves().apply(number)
         name = leaf.getClass().getSimpleName()
@@ -251,7 +247,6 @@ def _files(leaf: Any) -> set[str]:
 
 
 def _each(found: Any) -> list[Any]:
-    """Elements of an array or of a sequence of Scala."""
     return [found.apply(at) for at in range(found.size())] if hasattr(found, "apply") else list(found)
 
 

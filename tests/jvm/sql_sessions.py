@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import Any, Final, Self
 
+from tests.line_process import LineProcess
 from tests.spark.environment import spark_python
 from tests.spark.sessions import CONNECTOR, SparkError
 
@@ -49,7 +50,7 @@ class Compared:
 class SqlSpark:
     """One running Spark, shared by all sessions."""
 
-    def __init__(self, process: subprocess.Popen[str], directory: Path) -> None:
+    def __init__(self, process: LineProcess, directory: Path) -> None:
         self.directory = directory
         self._process = process
 
@@ -65,15 +66,9 @@ class SqlSpark:
         # Whoever builds it anew does so while this Spark has it open.
         jar = shutil.copy(built, directory)
         python = str(spark_python())
-        process = subprocess.Popen(  # noqa: S603 - fixed words
-            [python, str(_PROGRAM), f"{CONNECTOR},{jar}", str(directory)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            cwd=directory,
-            env=os.environ | {"PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"},
-        )
+        command = [python, str(_PROGRAM), f"{CONNECTOR},{jar}", str(directory)]
+        own = {"PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"}
+        process = LineProcess.start(command, directory, os.environ | own)
         return cls(process, directory)
 
     def session(
@@ -109,20 +104,13 @@ class SqlSpark:
         Raises:
             SparkError: Spark refuses it.
         """
-        _pipe(self._process.stdin).write(json.dumps(request) + "\n")
-        _pipe(self._process.stdin).flush()
-        line = _pipe(self._process.stdout).readline()
-        assert line, f"Spark ended with code {self._process.wait()} at {request}"
-        answer: dict[str, Any] = json.loads(line)
+        answer = self._process.ask(json.dumps(request))
         if "error" in answer:
             raise SparkError(answer["error"])
         return answer
 
     def stop(self) -> None:
-        """Ends the process and waits for it."""
-        _pipe(self._process.stdin).close()
-        self._process.wait()
-        _pipe(self._process.stdout).close()
+        self._process.stop()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +151,6 @@ def _catalog(name: str, warehouse: Path) -> Mapping[str, str]:
     return {prefix: "org.apache.paimon.spark.SparkCatalog", f"{prefix}.warehouse": f"file:{warehouse}"}
 
 
-def _pipe(end: IO[str] | None) -> IO[str]:
-    assert end is not None, "the process was started with pipes"
-    return end
-
-
 @dataclass(frozen=True, slots=True)
 class Query:
     """One question to both catalogs.
@@ -200,7 +183,6 @@ class Created:
 
 @functools.cache
 def built_jar() -> Path:
-    """The catalog's jar."""
     _classpath()
     (jar,) = (_MODULE / "target").glob("paimon-index-catalog-*.jar")
     return jar

@@ -1,7 +1,7 @@
 """The engine's catalog that plans through the service: rows of the engine, from files of the service."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,13 +29,6 @@ _PLANNED: Final = ("bundle-1.0.1", "bundle-1.1.1", "bundle-1.2.0", "bundle-1.3.1
 _TOO_OLD: Final = "spark-3.5-0.9.0"
 _SOME: Final = 10
 """One of so many queries is run by `make jvm`, and all of them by tests that are ``long``."""
-
-
-@pytest.fixture(scope="module")
-def uri(golden: GoldenWarehouse) -> Iterator[str]:
-    settings = Settings.load(warehouses={"main": str(golden.root)})
-    with listening(create_app(settings), lifespan="on") as started:
-        yield str(started.base_url).rstrip("/")
 
 
 def queries(name: str) -> list[Query]:

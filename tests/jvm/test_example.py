@@ -25,7 +25,6 @@ PATIENT: Final = "--conf=spark.sql.catalog.main.paimon-index.timeout=60 s"
 
 
 def printed_by_shell(options: Sequence[str], *jars: Path | str) -> str:
-    """What ``spark-sql`` prints of the script."""
     return spark_sql([*options, PATIENT, "-f", str(EXAMPLES / SCRIPT)], jars)
 
 

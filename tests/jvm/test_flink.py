@@ -5,7 +5,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Final
@@ -24,13 +24,6 @@ pytestmark = pytest.mark.jvm
 _CONNECTORS: Final = ("1.3.1", "1.0.1")
 _SOME: Final = 40
 """One of so many queries is run by `make jvm`, and all of them by tests that are ``long``."""
-
-
-@pytest.fixture(scope="module")
-def uri(golden: GoldenWarehouse) -> Iterator[str]:
-    settings = Settings.load(warehouses={"main": str(golden.root)})
-    with listening(create_app(settings), lifespan="on") as started:
-        yield str(started.base_url).rstrip("/")
 
 
 def queries() -> list[str]:

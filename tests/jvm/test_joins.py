@@ -27,7 +27,6 @@ Ask = Callable[[str], dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
-    """Runs a query with both catalogs: ``rows`` and ``files`` of each."""
     warehouse, scratch = tmp_path_factory.mktemp("warehouse"), tmp_path_factory.mktemp("scratch")
     python = str(spark_python())
     with subprocess.Popen(  # noqa: S603 - fixed words

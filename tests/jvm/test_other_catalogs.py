@@ -48,7 +48,6 @@ def service(directory: Path, **others: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of a table."""
     warehouse = tmp_path_factory.mktemp("written")
     write_indexed(warehouse, "bundle-1.2.0")
     return warehouse / "demo.db" / "indexed"

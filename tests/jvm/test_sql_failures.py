@@ -80,8 +80,6 @@ def cities(spark: SqlSpark, tmp_path_factory: pytest.TempPathFactory) -> Cities:
 
 
 class Asked(NamedTuple):
-    """A query that was timed."""
-
     seconds: float
     outcomes: dict[str, int]
 

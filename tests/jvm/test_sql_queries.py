@@ -185,8 +185,6 @@ _READ_OPTIONS: Final = (
 
 
 class Written(NamedTuple):
-    """The tables, and a service of them."""
-
     uri: str
     spark: SqlSpark
     warehouse: Path
@@ -318,13 +316,6 @@ _CASES: Final = [
 
 
 @pytest.fixture(scope="module")
-def uri(golden: GoldenWarehouse) -> Iterator[str]:
-    settings = Settings.load(warehouses={"main": str(golden.root)})
-    with listening(create_app(settings), lifespan="on") as started:
-        yield str(started.base_url).rstrip("/")
-
-
-@pytest.fixture(scope="module")
 def totals(record_testsuite_property: Any) -> Iterator[Counter[str]]:
     """What was counted over all tables; ``--junit-xml`` writes it down."""
     counted: Counter[str] = Counter()
@@ -354,8 +345,6 @@ def queries(table: str) -> list[str]:
 
 
 class Compare(NamedTuple):
-    """The golden warehouse as a session sees it."""
-
     golden: GoldenWarehouse
     uri: str
     spark: SqlSpark

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.planning.service import IndexService
-from tests.copied_tables import CopiedTable
+from tests.copied_tables import CopiedTable, CopyTable
 from tests.golden_cases import GoldenWarehouse
 from tests.planning.tables_beside import Beside, MakeBeside, large
 from tests.tables import MadeTables, open_service
@@ -13,14 +13,13 @@ from tests.tables import MadeTables, open_service
 
 @pytest.fixture(scope="session")
 def service(golden: GoldenWarehouse) -> Iterator[IndexService]:
-    """Knows all golden tables."""
     service = open_service(golden.root, golden.allow_external(), engine_writes_only=True)
     yield service
     service.close()
 
 
 @pytest.fixture
-def copy_table(golden: GoldenWarehouse, tmp_path: Path) -> Iterator[Callable[[str], CopiedTable]]:
+def copy_table(golden: GoldenWarehouse, tmp_path: Path) -> Iterator[CopyTable]:
     """Copies a golden table, so that the test may damage it."""
     with ExitStack() as copies:
 
@@ -34,7 +33,6 @@ def copy_table(golden: GoldenWarehouse, tmp_path: Path) -> Iterator[Callable[[st
 
 @pytest.fixture
 def make_beside(tmp_path: Path) -> Iterator[MakeBeside]:
-    """Makes a table whose files have indexes beside them."""
     with ExitStack() as made:
 
         def make(index: Callable[[int], bytes]) -> Beside:

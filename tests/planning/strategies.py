@@ -61,7 +61,6 @@ def leaf(operator: Operator, field: DataField, literals: Sequence[Value]) -> Bou
 
 @st.composite
 def leaves(draw: st.DrawFn, fields: Sequence[DataField] = FIELDS) -> BoundPredicate:
-    """One test, most of them equalities."""
     field = draw(st.sampled_from(fields))
     operator = draw(
         st.sampled_from((Operator.IN, Operator.IN, Operator.NOT_IN, Operator.IS_NULL, *_ORDERINGS))
@@ -73,7 +72,6 @@ def leaves(draw: st.DrawFn, fields: Sequence[DataField] = FIELDS) -> BoundPredic
 def predicates(
     fields: Sequence[DataField] = FIELDS, *, with_unknown: bool = False
 ) -> st.SearchStrategy[BoundPredicate]:
-    """Filters of a few leaves, joined by AND and OR."""
     constants: list[BoundPredicate] = [ALWAYS_TRUE, ALWAYS_FALSE]
     if with_unknown:
         constants.append(Unknown("f(name)"))
@@ -87,7 +85,6 @@ def predicates(
 
 
 def rows(fields: Sequence[DataField] = FIELDS) -> st.SearchStrategy[dict[int, Any]]:
-    """Rows by field id, None for NULL."""
     return st.fixed_dictionaries(
         {field.id: st.none() | st.sampled_from(pool(field.type)) for field in fields}
     )

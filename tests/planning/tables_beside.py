@@ -42,7 +42,6 @@ def large(file: int) -> bytes:
 
 
 def small(file: int) -> bytes:
-    """The same without what is large."""
     return container.write(
         {
             "id": [("bloom-filter", payload(BLOOM_FILTER, [file] * ROWS, ID))],
@@ -135,7 +134,6 @@ class Beside:
         return cls(made, counted_service(root, reads), reads)
 
     def local_service(self, cache_bytes: CacheBytes | None = None) -> IndexService:
-        """A service that reads the same files as those of a local disk."""
         return open_service(self.made.directory.parent.parent, cache_bytes=cache_bytes)
 
     def kept(self, written: str) -> list[str]:
@@ -144,6 +142,5 @@ class Beside:
         return names_of(plan.files)
 
     def extent(self, file: str, column: str) -> Read:
-        """Where the only index of a column lies."""
         (found,) = FileIndex.read(self.made.side_file(file).read_bytes()).entries[column]
         return Read(file, found.start, found.end)

@@ -74,14 +74,6 @@ def all_of(service: IndexService, name: str, version: int, other: int) -> set[st
     return have - lack
 
 
-def test_nothing_changes_within_a_version(service: IndexService) -> None:
-    latest = service.resolve(golden_ref("append_dv32"), SnapshotSelector())
-
-    found = service.changes(latest, latest, PlanRequest())
-
-    assert (len(found.added.files), len(found.removed.files)) == (0, 0)
-
-
 KEY = DataField(0, "id", parse_type("INT NOT NULL"))
 LATER = DataField(1, "late", parse_type("INT"))
 

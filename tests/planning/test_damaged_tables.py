@@ -1,11 +1,11 @@
 """Damaged files of a table: a damaged index never hides rows, damaged metadata never goes unnoticed."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import fastavro
 import pytest
@@ -13,11 +13,9 @@ import pytest
 from app.errors import CorruptMetadataError, FileMissingError, PaimonIndexError, UnsupportedFormatError
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import FilePlan, KeepReason, SkipStep
-from tests.copied_tables import CopiedTable
+from tests.copied_tables import CopiedTable, CopyTable
 from tests.golden_cases import expected
 from tests.tables import all_files
-
-CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 
 _SNAPSHOT, _SCHEMA = "snapshot", "schema"
 _LIST, _INDEX_MANIFEST, _MANIFEST = "manifest-list-", "index-manifest-", "manifest-"
@@ -35,7 +33,6 @@ def indexed_queries(table: str) -> list[str]:
 
 
 def asked_of_indexes(plan: Plan) -> dict[str, FilePlan]:
-    """Files whose index has decided something."""
     return {
         file.file_name: file
         for file in all_files(plan)
@@ -56,7 +53,6 @@ def assert_keeps_all_of(smaller: Plan, larger: Plan) -> None:
 
 
 def damages(content: bytes, chance: random.Random, count: int) -> Iterator[bytes]:
-    """The content with single bits flipped, here and there."""
     for at in chance.sample(range(len(content)), min(count, len(content))):
         flipped = bytearray(content)
         flipped[at] ^= 1 << chance.randrange(8)
@@ -64,7 +60,6 @@ def damages(content: bytes, chance: random.Random, count: int) -> Iterator[bytes
 
 
 def metadata_files(copied: CopiedTable) -> dict[str, list[Path]]:
-    """The files that the newest version consists of, by kind."""
     document = expected(copied.ref.table)
     snapshot = document["versions"][0]["snapshot"]
     directory = copied.directory / "manifest"

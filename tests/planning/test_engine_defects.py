@@ -5,17 +5,13 @@ the test first makes sure that the tables really show the defect.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
 from app.errors import CorruptIndexError
-from app.file_index import container
-from app.file_index.bitmap import bitmap
-from app.file_index.bloom_filter import bloom_filter
-from app.file_index.bsi import bsi
-from app.file_index.range_bitmap import range_bitmap
+from app.file_index.index_kinds import KINDS
 from app.planning.evaluated_files import EvaluatedFile
 from app.planning.plan.answers import Plan
 from app.planning.request.requests import (
@@ -23,26 +19,16 @@ from app.planning.request.requests import (
     EvaluateRequest,
     IndexFileRef,
     PlanRequest,
-    SelectionForm,
     SortKey,
     TopN,
 )
 from app.planning.service import IndexService
-from app.types import Value, parse_type
-from tests.copied_tables import CopiedTable
-from tests.golden_cases import expected, tables
+from app.types import DataField, Value, parse_type
+from tests.copied_tables import CopyTable
+from tests.golden_cases import expected
 from tests.golden_checks import positions
-from tests.key_columns import key_column
-from tests.tables import golden_ref
+from tests.tables import golden_ref, index_of
 
-CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
-
-_WRITERS: dict[str, Any] = {
-    "bloom-filter": bloom_filter.write,
-    "bitmap": bitmap.write,
-    "range-bitmap": range_bitmap.write,
-    "bsi": bsi.write,
-}
 _ZEROS = ("zero", "neg_zero")
 
 
@@ -56,7 +42,6 @@ def plan(service: IndexService, table: str, query: Mapping[str, Any]) -> Plan:
 
 
 def assert_holds_every_match(service: IndexService, table: str, query: Mapping[str, Any]) -> None:
-    """That each matching row is selected."""
     kept = {file.file_name: file for file in plan(service, table, query).files}
     assert query["matching"]
     for file, recorded in query["matching"].items():
@@ -64,9 +49,8 @@ def assert_holds_every_match(service: IndexService, table: str, query: Mapping[s
         assert chosen is None or positions(recorded) <= set(chosen)
 
 
-def index_of(kind: str, data_type: str, values: Sequence[Value | None]) -> bytes:
-    """An index file of one column ``c``."""
-    return container.write({"c": [(kind, _WRITERS[kind](key_column(values, parse_type(data_type))))]})
+def made(kind: str, data_type: str, values: Sequence[Value | None]) -> bytes:
+    return index_of({DataField(0, "c", parse_type(data_type)): values}, KINDS[kind])
 
 
 def ask(
@@ -124,7 +108,7 @@ def test_what_the_engine_loses_by_statistics_is_kept(service: IndexService, defe
 def test_signed_zeros_are_equal_in_indexes(
     service: IndexService, kind: str, data_type: str, stored: float, written: str
 ) -> None:
-    content = index_of(kind, data_type, [1.0, stored, None])
+    content = made(kind, data_type, [1.0, stored, None])
 
     for test in (f"c = {written}", f"c IN ({written}, 7.0D)", f"c <= {written}", f"c >= {written}"):
         assert 1 in selected(ask(service, data_type, content, 3, test), 3), test
@@ -132,7 +116,7 @@ def test_signed_zeros_are_equal_in_indexes(
 
 @pytest.mark.parametrize("data_type", ["INT", "STRING"])
 def test_a_range_bitmap_without_values_finds_every_null(service: IndexService, data_type: str) -> None:
-    content = index_of("range-bitmap", data_type, [None] * 9)
+    content = made("range-bitmap", data_type, [None] * 9)
 
     assert selected(ask(service, data_type, content, 9, "c IS NULL"), 9) == set(range(9))
     assert ask(service, data_type, content, 9, "c IS NOT NULL").skip
@@ -145,7 +129,7 @@ def test_a_range_bitmap_without_values_finds_every_null(service: IndexService, d
 def test_the_smallest_bigint_has_no_absolute_value_in_a_bsi(
     service: IndexService, operator: str, matching: set[int]
 ) -> None:
-    content = index_of("bsi", "BIGINT", [-5, -(1 << 63) + 1, 7, None])
+    content = made("bsi", "BIGINT", [-5, -(1 << 63) + 1, 7, None])
 
     answer = ask(service, "BIGINT", content, 4, f"c {operator} -9223372036854775808")
 
@@ -154,7 +138,7 @@ def test_the_smallest_bigint_has_no_absolute_value_in_a_bsi(
 
 @pytest.mark.parametrize("kind", ["bloom-filter", "bitmap", "range-bitmap", "bsi"])
 def test_a_null_literal_matches_nothing_and_fails_nothing(service: IndexService, kind: str) -> None:
-    content = index_of(kind, "INT", [1, 2, None])
+    content = made(kind, "INT", [1, 2, None])
 
     assert ask(service, "INT", content, 3, "c = NULL").skip
     assert ask(service, "INT", content, 3, "c NOT IN (1, NULL)").skip
@@ -162,62 +146,10 @@ def test_a_null_literal_matches_nothing_and_fails_nothing(service: IndexService,
     assert ask(service, "INT", content, 3, "c IN (9, NULL) AND c = NULL").skip
 
 
-@pytest.mark.parametrize(
-    ("table", "name"),
-    [
-        (table, query["name"])
-        for table in tables()
-        for query in expected(table)["queries"]
-        if query["name"].startswith("in_null_")
-        and query["matching"]
-        and query["snapshot_id"] is query["tag"] is query["branch"] is None
-    ],
-)
-def test_a_null_inside_in_takes_no_match_away(service: IndexService, table: str, name: str) -> None:
-    assert_holds_every_match(service, table, golden_query(table, name))
-
-
-def first_rows(query: Mapping[str, Any], *, tie_breaker: bool = False) -> PlanRequest:
-    orders = query["topn"]["orders"]
-    keys = tuple(
-        SortKey(column=order["column"], direction=order["direction"].lower(), nulls=order["nulls"].lower())
-        for order in orders
-    )
-    return PlanRequest(
-        filter=query["filter_sql"],
-        top_n=TopN(order_by=keys if tie_breaker else keys[:1], limit=query["topn"]["limit"]),
-        selection=SelectionForm.BITMAP,
-    )
-
-
-@pytest.mark.parametrize("table", ["append_embedded", "append_sidecar", "append_orc", "append_avro"])
-@pytest.mark.parametrize("name", ["topn_filtered", "topn_two"])
-def test_top_n_holds_the_first_rows_of_the_filter_and_their_ties(
-    service: IndexService, table: str, name: str
-) -> None:
-    query = golden_query(table, name)
-    values = query["topn_values"]
-    assert values
-
-    kept = {
-        file.file_name: file
-        for file in service.plan(golden_ref(table), first_rows(query, tie_breaker=True)).files
-    }
-
-    held = 0
-    for file, rows in query["topn_candidates"].items():
-        for position, key in rows:
-            chosen = kept[file].selection if file in kept else ()
-            is_held = chosen is None or position in chosen
-            held += is_held
-            assert is_held or (len(query["topn"]["orders"]) == 1 and key == values[-1])
-    assert held >= len(values)
-
-
 @pytest.mark.parametrize("test", ["other = 1", "c > 0 AND other = 1", "c <> 9 AND other IS NULL"])
 def test_rows_that_the_filter_may_remove_crowd_nobody_out_of_top_n(service: IndexService, test: str) -> None:
     values = list(range(1, 11))
-    content = index_of("range-bitmap", "INT", values)
+    content = made("range-bitmap", "INT", values)
     first_two = TopN(order_by=(SortKey(column="c", direction="desc", nulls="last"),), limit=2)
 
     answer = ask(service, "INT", content, len(values), test, top_n=first_two)
@@ -226,7 +158,7 @@ def test_rows_that_the_filter_may_remove_crowd_nobody_out_of_top_n(service: Inde
 
 
 def test_top_n_narrows_where_the_filter_is_answered_exactly(service: IndexService) -> None:
-    content = index_of("range-bitmap", "INT", [5, 1, None, 9, 7, 3])
+    content = made("range-bitmap", "INT", [5, 1, None, 9, 7, 3])
     first_two = TopN(order_by=(SortKey(column="c", direction="desc", nulls="last"),), limit=2)
 
     answer = ask(service, "INT", content, 6, "c < 9", top_n=first_two)
@@ -235,7 +167,7 @@ def test_top_n_narrows_where_the_filter_is_answered_exactly(service: IndexServic
 
 
 def test_a_further_sort_key_keeps_all_ties(service: IndexService) -> None:
-    content = index_of("range-bitmap", "INT", [5, 9, 9, 9, 7])
+    content = made("range-bitmap", "INT", [5, 9, 9, 9, 7])
     keys = (SortKey(column="c", direction="desc", nulls="last"), SortKey(column="other"))
 
     answer = ask(service, "INT", content, 5, None, top_n=TopN(order_by=keys, limit=2))
@@ -285,7 +217,7 @@ def test_64_bit_deletions_are_left_out_of_what_top_n_chooses(service: IndexServi
 
 @pytest.mark.parametrize(("low", "high"), [(b"\x01", b"\xff"), (b"\x7f", b"\x80")])
 def test_bytes_are_compared_without_a_sign(service: IndexService, low: bytes, high: bytes) -> None:
-    content = index_of("bloom-filter", "BYTES", [low, high])
+    content = made("bloom-filter", "BYTES", [low, high])
 
     for test, row in ((f"c > X'{low.hex()}'", 1), (f"c < X'{high.hex()}'", 0)):
         assert row in selected(ask(service, "BYTES", content, 2, test), 2)
@@ -294,7 +226,7 @@ def test_bytes_are_compared_without_a_sign(service: IndexService, low: bytes, hi
 @pytest.mark.parametrize("data_type", ["INT", "DOUBLE", "STRING"])
 def test_an_or_over_blooms_keeps_what_either_side_may_hold(service: IndexService, data_type: str) -> None:
     stored: dict[str, list[Any]] = {"INT": [1, 2], "DOUBLE": [1.0, 2.0], "STRING": [b"1", b"2"]}
-    content = index_of("bloom-filter", data_type, stored[data_type])
+    content = made("bloom-filter", data_type, stored[data_type])
     one, absent = ("'1'", "'x'") if data_type == "STRING" else ("1", "-77")
 
     assert not ask(service, data_type, content, 2, f"c = {one} OR c = {absent}").skip
@@ -304,7 +236,7 @@ def test_an_or_over_blooms_keeps_what_either_side_may_hold(service: IndexService
 
 
 def test_nan_in_a_range_bitmap_is_the_largest_value(service: IndexService) -> None:
-    content = index_of("range-bitmap", "DOUBLE", [1.0, math.nan, math.inf])
+    content = made("range-bitmap", "DOUBLE", [1.0, math.nan, math.inf])
 
     for test in ("c = CAST('NaN' AS DOUBLE)", "c > 1e300D", "c >= CAST('NaN' AS DOUBLE)"):
         assert 1 in selected(ask(service, "DOUBLE", content, 3, test), 3), test

@@ -28,7 +28,6 @@ from tests.tables import golden_ref, open_service
 
 
 def request_of(query: Mapping[str, Any], written: str | dict[str, Any] | None) -> PlanRequest:
-    """The request that asks a golden query."""
     top_n = None
     if query["topn"] is not None:
         keys = [
@@ -47,7 +46,6 @@ def request_of(query: Mapping[str, Any], written: str | dict[str, Any] | None) -
 
 
 def kept_files(plan: Plan) -> dict[str, KeptFile]:
-    """A plan in the form that the checks take."""
     return {
         file.file_name: KeptFile(
             file.raw_convertible,
@@ -75,7 +73,6 @@ COUNTING = [each for each in version_tables() if each.expected["counts_rows"]]
 
 @pytest.fixture(scope="module")
 def service_of(golden_versions: Path) -> Iterator[Services]:
-    """Knows all tables of a release."""
     services: dict[str, IndexService] = {}
     with ExitStack() as opened:
 

@@ -36,8 +36,6 @@ FILTERS = ("id = {}", "cat = {}", "id > {} AND cat = {}", "id IN ({}, {})", "cat
 
 @dataclass
 class Table:
-    """A table whose newest version is committed to, and rolled back."""
-
     made: MadeTable
     random: Random
     versions: list[list[Any]] = field(default_factory=list)

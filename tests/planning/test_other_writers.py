@@ -36,13 +36,6 @@ TABLES: Final = (
 _ARCHIVE: Final = Path(__file__).parents[1] / "golden" / "other_writers" / "warehouse.tar.xz"
 
 
-def unpack(directory: Path) -> Path:
-    """Unpacks the warehouse into ``directory``, and returns it."""
-    with tarfile.open(_ARCHIVE) as archive:
-        archive.extractall(directory, filter="data")
-    return directory / "warehouse"
-
-
 def rows_of(file: Path, fields: Sequence[DataField]) -> Mapping[str, Sequence[Value | None]]:
     """The values in a data file by column, as predicates have them."""
     read = pyarrow.orc.read_table if file.suffix == ".orc" else pyarrow.parquet.read_table
@@ -93,21 +86,22 @@ class WrittenTable:
         return answer_plan(self.version, request, predicate, state, warnings, {})
 
     def matching(self, predicate: BoundPredicate) -> dict[str, int]:
-        """How many rows of each file satisfy a predicate."""
         return {
             name: len(matching_rows(predicate, columns, len(next(iter(columns.values())))))
             for name, columns in self.rows.items()
         }
 
     def values(self, field: DataField) -> list[Value]:
-        """The distinct values of a column."""
         found = (each for columns in self.rows.values() for each in columns[field.name])
         return list(dict.fromkeys(each for each in found if each is not None))
 
 
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unpack(tmp_path_factory.mktemp("other_writers"))
+    directory = tmp_path_factory.mktemp("other_writers")
+    with tarfile.open(_ARCHIVE) as archive:
+        archive.extractall(directory, filter="data")
+    return directory / "warehouse"
 
 
 @pytest.fixture(scope="module")

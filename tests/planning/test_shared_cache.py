@@ -356,13 +356,11 @@ def test_a_job_leaves_what_plans_read(fleet: Fleet) -> None:
         assert fleet.plans(first) == before
 
 
-def test_a_job_drops_nothing_that_would_wait_to_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_drops_nothing_that_would_wait_to_be_written(tmp_path: Path) -> None:
     """Of four manifests, each of which has a segment of payloads with 1,200,332 bytes."""
     fleet = Fleet(tmp_path, files=400)
-    monkeypatch.setattr("app.storage.shared_tier._MOST_WAITING_BYTES", 2_000_000)
-    with fleet.service() as job:
+    small = SharedTier(Warehouse("shared", str(fleet.shared)), KEY, most_waiting_bytes=2_000_000)
+    with fleet.service(small) as job:
         job.share(job.resolve(EVENTS, SnapshotSelector()), ["id", "cat"])
         assert told(job).dropped == 0
         assert told(job).written == 3 * MANIFESTS

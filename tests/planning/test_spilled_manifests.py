@@ -138,7 +138,6 @@ REQUESTS = {
 
 @pytest.fixture(params=["local", "fsspec"])
 def forgetful(golden: GoldenWarehouse, request: pytest.FixtureRequest) -> Iterator[IndexService]:
-    """Remembers no plan."""
     opened = {
         "local": lambda: open_service(golden.root, cache_bytes=NO_PLANS),
         "fsspec": lambda: counted_service(golden.root, Reads(), NO_PLANS),

@@ -9,8 +9,6 @@ import pytest
 
 from app.building.columns import DataFormat
 from app.errors import CorruptIndexError, FileMissingError, FilterError, PathNotAllowedError, RequestError
-from app.file_index.answers import SKIP, Rows
-from app.file_index.evaluation import evaluate
 from app.planning.evaluated_files import EvaluatedFile
 from app.planning.request.requests import ColumnRef, EvaluateRequest, IndexFileRef, SortKey, TopN
 from app.planning.service import IndexService
@@ -21,9 +19,6 @@ from tests.global_index_files import Habits, btree_file
 from tests.golden_cases import GoldenIndex, GoldenWarehouse
 from tests.golden_checks import together
 from tests.tables import open_service
-
-_CHECKS = 4
-"""Checks per file: the library's answers are held against the engine's elsewhere."""
 
 
 def schema_of(golden: GoldenIndex) -> list[ColumnRef]:
@@ -40,20 +35,6 @@ def ask(
 
 def whole(golden: GoldenIndex) -> IndexFileRef:
     return IndexFileRef(content=golden.content, name="whole")
-
-
-@together("kind", "name", golden_cases.index_names_by_kind())
-def test_a_file_is_answered_as_by_the_library(service: IndexService, name: str) -> None:
-    golden = golden_cases.load_index(name)
-    for check in golden.document["checks"][:_CHECKS]:
-        written = golden_cases.expand(check["predicate"])
-        direct = evaluate(golden.bind(check["predicate"]), golden.read(), row_count=golden.row_count)
-
-        (answer,) = ask(service, golden, whole(golden), filter=written, row_count=golden.row_count)
-
-        assert answer.error is None
-        assert answer.skip == (direct is SKIP)
-        assert answer.selection == (direct.positions if isinstance(direct, Rows) else None)
 
 
 def test_without_a_row_count_no_match_is_lost(service: IndexService) -> None:

@@ -34,7 +34,6 @@ ROWS: list[list[Value | None]] = [[None], [b"none yet"], [b"b"]]
 
 
 def json_test(column: str, value: object) -> dict[str, Any]:
-    """An equality as Paimon's predicate JSON."""
     transform = {"name": "FIELD_REF", "fieldRef": {"index": 0, "name": column, "type": "INT"}}
     return {"kind": "LEAF", "transform": transform, "function": "EQUAL", "literals": [value]}
 

@@ -15,7 +15,6 @@ TEXT_TESTS = (Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS, Opera
 
 
 def verdict_of_leaf(leaf: BoundLeaf, file: FileBounds) -> Verdict:
-    """The definition: what the bounds of one file prove of one test."""
     if file.row_count == 0:
         return Verdict.NONE
     all_null, no_null = file.null_count == file.row_count, file.null_count == 0
@@ -71,7 +70,6 @@ def verdict_of_order(leaf: BoundLeaf, low: Any, high: Any, highest: Any) -> Verd
 
 
 def verdict_of_text(leaf: BoundLeaf, low: bytes | None, high: bytes | None) -> Verdict:
-    """What holds of all strings between two others."""
     literal = leaf.literals[0]
     assert isinstance(literal, bytes)
     if leaf.operator in (Operator.ENDS_WITH, Operator.CONTAINS):
@@ -84,7 +82,6 @@ def verdict_of_text(leaf: BoundLeaf, low: bytes | None, high: bytes | None) -> V
 
 
 def verdict_of(predicate: BoundPredicate, bounds: dict[int, FileBounds]) -> Verdict:
-    """The definition for whole predicates."""
     match predicate:
         case BoundLeaf(field=field):
             return verdict_of_leaf(predicate, bounds[field.id])

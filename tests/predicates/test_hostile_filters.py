@@ -75,7 +75,6 @@ LEAVES = st.fixed_dictionaries(
 
 
 def use(predicate: Any) -> None:
-    """Does everything with a predicate that planning does."""
     bound = bind(predicate, ALL_FIELDS)
     str(bound)
     hash(bound)

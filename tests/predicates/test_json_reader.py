@@ -21,8 +21,15 @@ FIELDS = columns_of(
 )
 
 
+def field(name: str) -> dict[str, Any]:
+    return {"index": 0, "name": name, "type": "INT"}
+
+
 def leaf(function: str, *literals: Any, name: str = "score") -> dict[str, Any]:
-    transform = {"name": "FIELD_REF", "fieldRef": {"index": 0, "name": name, "type": "INT"}}
+    return computed({"name": "FIELD_REF", "fieldRef": field(name)}, function, *literals)
+
+
+def computed(transform: dict[str, Any], function: str, *literals: Any) -> dict[str, Any]:
     return {"kind": "LEAF", "transform": transform, "function": function, "literals": list(literals)}
 
 
@@ -81,39 +88,14 @@ def test_functions(written: Any, expected: str) -> None:
     [
         (leaf("SOUNDS_LIKE", 1, 2, 3), "SOUNDS_LIKE of score"),
         (
-            {
-                "kind": "LEAF",
-                "transform": {
-                    "name": "CONCAT",
-                    "inputs": [{"index": 1, "name": "name", "type": "STRING"}, "x"],
-                },
-                "function": "EQUAL",
-                "literals": ["ax"],
-            },
+            computed({"name": "CONCAT", "inputs": [field("name"), "x"]}, "EQUAL", "ax"),
             "EQUAL of CONCAT(name)",
         ),
+        (computed({"name": "CAST", "fieldRef": field("score")}, "EQUAL", 1), "EQUAL of CAST(score)"),
         (
-            {
-                "kind": "LEAF",
-                "transform": {"name": "CAST", "fieldRef": {"index": 0, "name": "score", "type": "INT"}},
-                "function": "EQUAL",
-                "literals": [1],
-            },
-            "EQUAL of CAST(score)",
-        ),
-        (
-            {
-                "kind": "LEAF",
-                "transform": {
-                    "name": "CONCAT",
-                    "inputs": [
-                        {"name": "UPPER", "inputs": [{"index": 1, "name": "name", "type": "STRING"}]},
-                        "x",
-                    ],
-                },
-                "function": "EQUAL",
-                "literals": ["Ax"],
-            },
+            computed(
+                {"name": "CONCAT", "inputs": [{"name": "UPPER", "inputs": [field("name")]}]}, "EQUAL", "A"
+            ),
             "EQUAL of CONCAT(name)",
         ),
         (compound("XOR", leaf("EQUAL", 1), leaf("EQUAL", 2, name="ratio")), "XOR of 2 predicates"),
@@ -221,12 +203,7 @@ def test_names_and_texts_may_have_so_many_characters() -> None:
 
 
 def test_lists_in_arrow_are_refused_with_what_to_send_instead() -> None:
-    written = {
-        "kind": "LEAF",
-        "function": "IN",
-        "transform": {"name": "FIELD_REF", "fieldRef": {"index": 0, "name": "id"}},
-        "literals": {"$arrow": ""},
-    }
+    written = {**leaf("IN", name="id"), "literals": {"$arrow": ""}}
 
     with pytest.raises(FilterError, match="send the values as a JSON list"):
         read_json_filter(written)

@@ -42,12 +42,6 @@ def test_another_escape_character_leaves_backslash_plain() -> None:
     assert write_pattern(read_pattern("100#%\\", "#")) == rb"100\%\\"
 
 
-def test_one_stands_for_a_character_not_a_byte() -> None:
-    assert like("é".encode(), b"_")
-    assert like("😀".encode(), b"_")
-    assert not like("éé".encode(), b"_")
-
-
 def test_strings_that_are_not_utf8_are_compared_as_they_are() -> None:
     assert like(b"\xff\x80a", b"%a")
     assert not like(b"\xff", b"")

@@ -126,7 +126,6 @@ def test_a_number_among_strings_is_one_of_the_list(field: DataField, at: int) ->
 
 
 def one_by_one(predicate: Predicate) -> Predicate:
-    """The same with a tuple of literals."""
     if isinstance(predicate, Not):
         return Not(one_by_one(predicate.child))
     assert isinstance(predicate, Leaf)

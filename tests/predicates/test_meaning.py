@@ -83,13 +83,6 @@ def test_a_negated_filter_selects_the_rows_where_it_is_false(written: Filter, ro
 
 
 @given(filters(), rows())
-def test_two_negations_are_none(written: Filter, row: Row) -> None:
-    twice = bind(read_sql(f"NOT (NOT ({written.sql()}))"), FIELDS)
-
-    assert matches(twice, row) is (written.truth(row) is True)
-
-
-@given(filters(), rows())
 def test_what_is_missing_of_a_row_leaves_the_answer_open(written: Filter, row: Row) -> None:
     known = {number: value for number, value in row.items() if number % 2}
 
@@ -111,7 +104,6 @@ _LONG_NUMBERS = ("DECIMAL(38", "TIMESTAMP(9) WITH LOCAL")
 
 
 def planning_fields(document: dict[str, Any], query: dict[str, Any]) -> Sequence[DataField]:
-    """The columns of the schema that a query's filter refers to."""
     at = {key: query[key] for key in ("snapshot_id", "tag", "branch")}
     version = next(each for each in document["versions"] if each["at"] == at)
     schemas = {schema["id"]: schema for schema in document["schemas"]}

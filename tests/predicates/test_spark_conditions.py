@@ -14,7 +14,7 @@ from app.predicates.sql.reader import read_sql
 from app.predicates.unbound import Predicate
 from app.types.civil_time import date_text
 from app.types.reader_rules import OWN_RELEASE
-from app.types.session_zone import SessionZone, session_zone
+from app.types.session_zone import session_zone
 from tests.row_matches import matches
 from tests.sessions import bind_sql
 from tests.tables import columns_of
@@ -87,17 +87,12 @@ def test_no_row_that_spark_finds_is_left_out_and_none_is_proven_that_it_does_not
         zone = session_zone(f"{case['zone']}@{OWN_RELEASE}" if is_region else case["zone"])
 
     for condition, answers in case["answers"].items():
-        assert_covered(condition, answers, rows_of(case["values"]), zone)
-
-
-def assert_covered(
-    condition: str, answers: list[str], values: list[dict[int, int | bytes]], zone: SessionZone | None
-) -> None:
-    bound = bind_sql(condition, FIELDS, zone)
-    for row, *found in zip(values, *answers, strict=True):
-        verdict = matches(bound, row)
-        assert verdict is not False or "1" not in found, (condition, row, str(bound))
-        assert verdict is not True or set(found) == {"1"}, (condition, row, str(bound))
+        values = rows_of(case["values"])
+        bound = bind_sql(condition, FIELDS, zone)
+        for row, *found in zip(values, *answers, strict=True):
+            verdict = matches(bound, row)
+            assert verdict is not False or "1" not in found, (condition, row, str(bound))
+            assert verdict is not True or set(found) == {"1"}, (condition, row, str(bound))
 
 
 def rows_of(values: dict[str, list[int]]) -> list[dict[int, int | bytes]]:

@@ -6,24 +6,23 @@ import argparse
 import gc
 import itertools
 import sys
-import time
 import traceback
+from collections.abc import Iterator
 from multiprocessing import Process, Queue
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from tests.proof.drawing import print_runs
 from tests.proof.pairs import Run, check_table
 from tests.proof.replicas import Replicas
 from tests.proof.time_travel import check_time_travel
 
-_SECONDS_BETWEEN_LINES: Final = 30
 _CONDITIONS: Final = 200
 _MOST_ERRORS: Final = 20
 
 
 def main() -> int:
-    """Runs what the command line asks for; returns 1 where a plan is wrong."""
     asked = _arguments()
     if asked.table is not None:
         with TemporaryDirectory(prefix="paimon-index-proof-") as directory:
@@ -38,7 +37,20 @@ def main() -> int:
 
 def _run(pairs: int, seed: str, processes: int) -> int:
     """Tables of a seed until there are enough pairs."""
-    total, errors, started, shown = Run(), 0, time.monotonic(), 0.0
+    total = Run()
+    errors = print_runs(
+        _shares(total, pairs, seed, processes),
+        lambda errors, seconds: (
+            f"{total.pairs} pairs of {total.tables} tables, {errors} wrong, {seconds:.0f} s, "
+            f"{total.pairs / seconds:.0f} pairs a second"
+        ),
+    )
+    print("variations:", dict(sorted(total.variations.items())))
+    print("files left out, by step:", dict(sorted(total.skips.items())))
+    return 1 if errors else 0
+
+
+def _shares(total: Run, pairs: int, seed: str, processes: int) -> Iterator[list[str]]:
     counts: Queue[tuple[Run, list[str]] | None] = Queue()
     share = -(-pairs // processes)
     workers = [
@@ -52,29 +64,10 @@ def _run(pairs: int, seed: str, processes: int) -> int:
         if found is None:
             running -= 1
             continue
-        run, traces = found
-        total.add(run)
-        errors += len(traces)
-        for trace in traces:
-            print(trace, flush=True)
-        if time.monotonic() > shown:
-            shown = time.monotonic() + _SECONDS_BETWEEN_LINES
-            _show(total, errors, started)
+        total.add(found[0])
+        yield found[1]
     for worker in workers:
         worker.join()
-    _show(total, errors, started)
-    print("variations:", dict(sorted(total.variations.items())))
-    print("files left out, by step:", dict(sorted(total.skips.items())))
-    return 1 if errors else 0
-
-
-def _show(total: Run, errors: int, started: float) -> None:
-    seconds = time.monotonic() - started
-    print(
-        f"{total.pairs} pairs of {total.tables} tables, {errors} wrong, {seconds:.0f} s, "
-        f"{total.pairs / seconds:.0f} pairs a second",
-        flush=True,
-    )
 
 
 def check_share(

@@ -180,7 +180,6 @@ def cast(value: Value, written: DataType, present: DataType) -> Value:
 
 
 def _holds(changed: str, first: DataType) -> bool:
-    """Whether a type that follows others holds each value of the first: beyond it, readers see NULL."""
     present = parse_type(changed)
     if present.root is not TypeRoot.DECIMAL or first.root not in INTEGER_BITS:
         return True

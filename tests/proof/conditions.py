@@ -57,7 +57,6 @@ class OfOneColumn(ABC):
         return np.array([_OF_ACTUAL[self._truth(value)] for value in self.column.read], np.int8)
 
     def truths(self, codes: NDArray[np.int16]) -> Truths:
-        """What it is for rows of codes, shape (rows, columns)."""
         return self.by_code[codes[:, self.at]]
 
     @abstractmethod
@@ -79,26 +78,22 @@ class Single(OfOneColumn):
 
     @property
     def sql(self) -> str:
-        """As Spark SQL."""
         if self._is_char:
             return self._char.sql(quoted(self.column.field.name))
         return self._plain.sql()
 
     @property
     def json(self) -> Json:
-        """As a predicate of the engine; None if there is none."""
         return self._char.json(self.column.field.name) if self._is_char else self._plain.json()
 
     @property
     def has_sql(self) -> bool:
-        """Whether SQL can say it: it has no literal of TIME, and cuts timestamps to microseconds."""
         data_type = self.column.field.type
         cut = data_type.root in TIMESTAMP_ROOTS and data_type.precision > 6
         return not self.literals or not (data_type.root is TypeRoot.TIME or cut)
 
     @property
     def pads(self) -> bool:
-        """Whether the engine and Spark disagree on it."""
         return self._is_char
 
     def _truth(self, value: Value | None) -> bool | None:
@@ -140,7 +135,6 @@ class Written(OfOneColumn):
 
     @property
     def sql(self) -> str:
-        """As Spark SQL."""
         return f"{quoted(self.column.field.name)} {self.symbol} {self.literal}"
 
     def _truth(self, value: Value | None) -> bool | None:
@@ -188,7 +182,6 @@ class Called(OfOneColumn):
 
     @property
     def sql(self) -> str:
-        """As Spark SQL."""
         literal = f"DATE '{date_text(self.number)}'" if self.function == "date" else str(self.number)
         return f"{self.function}({quoted(self.column.field.name)}) {self.symbol} {literal}"
 
@@ -202,7 +195,6 @@ class Called(OfOneColumn):
 
 
 def day_of(value: Value, data_type: DataType) -> int:
-    """The day of a date, or of a wall clock."""
     return int(value) if data_type.root is TypeRoot.DATE else int(value) // NANOS_PER_DAY
 
 
@@ -227,7 +219,6 @@ class Joined:
     children: tuple[Condition, ...]
 
     def truths(self, codes: NDArray[np.int16]) -> Truths:
-        """What it is for rows of codes, shape (rows, columns)."""
         found = [child.truths(codes) for child in self.children]
         match self.function:
             case "NOT":
@@ -240,14 +231,12 @@ class Joined:
 
     @property
     def sql(self) -> str:
-        """As Spark SQL."""
         if self.function == "NOT":
             return f"NOT ({self.children[0].sql})"
         return f" {self.function} ".join(f"({child.sql})" for child in self.children)
 
     @property
     def json(self) -> Json:
-        """As a predicate of the engine; None if there is none."""
         children = [child.json for child in self.children]
         if self.function == "NOT" or None in children:
             return None
@@ -255,12 +244,10 @@ class Joined:
 
     @property
     def has_sql(self) -> bool:
-        """Whether all parts have a form in SQL."""
         return all(child.has_sql for child in self.children)
 
     @property
     def pads(self) -> bool:
-        """Whether the engine and Spark disagree on a part of it."""
         return any(child.pads for child in self.children)
 
 
@@ -291,34 +278,28 @@ Condition: TypeAlias = Single | Written | Called | Joined | Other
 
 
 def quoted(name: str) -> str:
-    """A name in SQL."""
     return f"`{name.replace('`', '``')}`"
 
 
 def both(*children: Condition) -> Condition:
-    """Their AND."""
     return Joined("AND", children)
 
 
 def either(*children: Condition) -> Condition:
-    """Their OR."""
     return Joined("OR", children)
 
 
 def negated(condition: Condition) -> Condition:
-    """Its NOT."""
     return Joined("NOT", (condition,))
 
 
 def is_null(at: int, column: Column) -> Condition:
-    """IS NULL of a column."""
     return Single(at, column, "IS_NULL", ())
 
 
 def random_condition(
     rng: Random, columns: Sequence[Column], often: Sequence[int] = (), depth: int = 0
 ) -> Condition:
-    """Any condition; columns that come ``often`` are mostly held to values."""
     if depth < 3 and rng.random() < 0.45 - 0.1 * depth:
         kind = rng.choice(["AND", "AND", "OR", "OR", "NOT"])
         count = 1 if kind == "NOT" else rng.randint(2, 3)

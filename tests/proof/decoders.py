@@ -136,7 +136,6 @@ DECODERS: Final[Mapping[str, tuple[Callable[[bytes], object], Callable[[], bytes
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Looks for bytes that break one decoder; further arguments are libFuzzer's."""
     name, *others = arguments
     decode, example = DECODERS[name]
 

@@ -58,11 +58,9 @@ class Writer:
 
     @classmethod
     def of(cls, rng: Random, table: RandomTable) -> Writer:
-        """A writer of any habits."""
         return cls(rng, table, rng.random() < 0.6)
 
     def write(self, warehouse: Path, name: str, service: IndexService) -> MadeTable:
-        """Writes the table, and the index files beside its data files, whose places the service knows."""
         table = self.table
         fields = [column.field for column in table.present]
         first = [column.fields[0] for column in table.columns]
@@ -112,7 +110,6 @@ class Writer:
         return ManifestEntry(FileKind.ADD, partition, file.bucket, file.total_buckets, meta)
 
     def partition_row(self, codes: Sequence[int]) -> bytes:
-        """A partition as manifests have it."""
         columns = [self.table.columns[at] for at in self.table.partitioned_by]
         values = [column.stored[0][code] for column, code in zip(columns, codes, strict=True)]
         return serialize_row(values, [column.field.type for column in columns]) if columns else EMPTY_ROW
@@ -308,7 +305,6 @@ class Writer:
 
 
 def name_of(number: int, file: File) -> str:
-    """The name of a data file."""
     return f"data-{number}.{file.format}"
 
 

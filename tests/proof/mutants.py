@@ -368,7 +368,6 @@ def copy_tree(tree: Path) -> None:
 
 
 def main() -> int:
-    """Runs the mutants; returns 1 where one is not found."""
     parser = argparse.ArgumentParser(prog="python -m tests.proof.mutants", description=__doc__)
     parser.add_argument("--step", default="", help="only mutants whose step has this text")
     asked = parser.parse_args()

@@ -66,7 +66,6 @@ class Run:
     skips: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Run) -> None:
-        """Adds the counts of another one."""
         self.pairs += other.pairs
         self.tables += other.tables
         self.variations += other.variations
@@ -97,7 +96,6 @@ class Subject:
         return self.service.plan(self.version, self.request(condition, **asked))
 
     def request(self, condition: Condition | None, **asked: Any) -> PlanRequest:
-        """The request for it."""
         return PlanRequest(filter=_written(condition), **asked)
 
     def check(self, condition: Condition | None, **asked: Any) -> Kept:
@@ -260,7 +258,6 @@ def _hurried(rng: Random, subject: Subject, condition: Condition | None, kept: K
 
 
 def _listed(rng: Random, subject: Subject, condition: Condition | None, kept: Kept) -> None:
-    """A list beside the filter is one more IN."""
     at = rng.randrange(len(subject.referee.table.present))
     column = subject.referee.table.present[at]
     test = Single(at, column, "IN", tuple(value for value in column.read[1:] if rng.random() < 0.5))

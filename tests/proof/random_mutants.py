@@ -67,7 +67,6 @@ class RandomMutant:
     source: str
 
     def tests(self, tree: Path) -> list[str]:
-        """Files and directories of tests that mirror the module, the nearest first."""
         module = Path("tests", self.path)
         package = next(each for each in PACKAGES if module.is_relative_to(Path("tests", each)))
         nearest = (module.with_name(f"test_{module.name}"), *module.parents)

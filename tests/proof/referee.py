@@ -91,7 +91,6 @@ class Referee:
         return kept
 
     def kept(self, plan: Plan, form: SelectionForm) -> Kept:
-        """What a plan keeps, in order of itself."""
         table = self.table
         rows = np.zeros(len(table.codes), np.bool_)
         joined = set()
@@ -119,7 +118,6 @@ class Referee:
         return Kept(frozenset(numbers), rows, frozenset(joined))
 
     def read(self, kept: Kept) -> Codes:
-        """The rows that a reader gets."""
         straight = self.table.codes[kept.rows]
         return np.concatenate([straight, self.table.merged(kept.joined)]) if kept.joined else straight
 

@@ -26,7 +26,6 @@ Named: TypeAlias = "dict[str, list[int] | None]"
 
 
 def warehouse_of(root: Path, *, engine: bool) -> Path:
-    """The directory of a warehouse."""
     return root / WAREHOUSES[0 if engine else 1]
 
 
@@ -47,7 +46,6 @@ class Replicas:
     @classmethod
     @contextmanager
     def serving(cls, root: Path) -> Iterator[Replicas]:
-        """Both servers for the time of a block."""
         warehouses = {name: str(root / name) for name in WAREHOUSES}
         for path in warehouses.values():
             Path(path).mkdir(exist_ok=True)

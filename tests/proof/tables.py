@@ -70,7 +70,6 @@ class File:
 
     @property
     def place(self) -> tuple[tuple[int, ...], int]:
-        """Partition and bucket."""
         return self.partition, self.bucket
 
 
@@ -124,7 +123,6 @@ class RandomTable:
 
     @property
     def present(self) -> Sequence[Column]:
-        """The columns of the latest schema."""
         return [column for column in self.columns if column.fields[-1] is not None]
 
     @property
@@ -141,7 +139,6 @@ class RandomTable:
         return (has_vectors and not on_read) or self.options.get("merge-engine") == "first-row"
 
     def all_rows(self) -> Codes:
-        """What a read of everything gives."""
         return self.merged(frozenset(range(len(self.files)))) if self.merges else self.codes[self.live]
 
     def merged(self, numbers: frozenset[int]) -> Codes:
@@ -190,7 +187,6 @@ class RandomTable:
 
 
 def random_table(rng: Random) -> RandomTable:
-    """Any table."""
     form = rng.choices(["append", "fixed", "key", "dynamic", "joined"], [5, 2, 3, 2, 3])[0]
     table = _without_files(rng, form)
     match form:
@@ -298,7 +294,6 @@ class _Draws:
         )
 
     def codes(self, schema: int, partition: Sequence[int], rows: int) -> Codes:
-        """Rows of a file."""
         rng = self.rng
         drawn = np.zeros((rows, len(self.table.columns)), np.int16)
         for at, column in enumerate(self.table.columns):

@@ -93,7 +93,6 @@ class History:
 
 
 def random_history(rng: Random) -> History:
-    """Any table with an older snapshot."""
     schemas = rng.randint(2, 5)
     snapshot_schema = rng.randrange(schemas - 1)
     kinds = rng.sample(_TYPES, rng.randint(1, 3))

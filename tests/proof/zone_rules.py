@@ -52,7 +52,6 @@ class ClockTest(OfOneColumn):
 
     @property
     def sql(self) -> str:
-        """As Spark SQL."""
         return f"{quoted(self.column.field.name)} {self.symbol} {self.literal.sql}"
 
     def _truth(self, value: Value | None) -> bool | None:

@@ -6,55 +6,48 @@ Ends with 1 if an answer is wrong. An error names its table, which ``--table`` m
 import argparse
 import itertools
 import sys
-import time
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from tests.proof.drawing import print_runs
 from tests.referee.runs import Court
 from tests.referee.trials import Run
 
-_SECONDS_BETWEEN_LINES: Final = 30
 _MOST_LINES: Final = 60
 _MOST_ERRORS: Final = 50
 
 
 def main() -> int:
-    """Runs what the command line asks for; returns 1 where an answer is wrong."""
     asked = _arguments()
     with (
         TemporaryDirectory(prefix="paimon-index-referee-") as directory,
         Court.opened(Path(directory)) as court,
     ):
-        tables = (
-            [asked.table] if asked.table else (f"{asked.seed} {at}" for at in itertools.count(asked.first))
+        total = Run()
+        errors = print_runs(
+            _runs(court, total, asked),
+            lambda errors, seconds: (
+                f"{total.cases} cases of {total.tables} tables, {errors} wrong, {total.left_out} of "
+                f"{total.files} files left out, {seconds:.0f} s, {total.cases / seconds:.0f} cases a second"
+            ),
         )
-        total, errors, started, shown = Run(), 0, time.monotonic(), time.monotonic()
-        for table in tables:
-            run, texts = court.run(table, asked.only)
-            total.add(run)
-            errors += len(texts)
-            for text in texts:
-                print(text, flush=True)
-            if time.monotonic() > shown + _SECONDS_BETWEEN_LINES:
-                shown = time.monotonic()
-                _show(total, errors, started)
-            if total.cases >= asked.cases or errors >= _MOST_ERRORS:
-                break
-    _show(total, errors, started)
     for name in ("untold", "refused", "steps"):
         counts = getattr(total, name).most_common(_MOST_LINES)
         print(f"{name}:", *(f"\n  {count} {each}" for each, count in counts))
     return 1 if errors else 0
 
 
-def _show(total: Run, errors: int, started: float) -> None:
-    seconds = time.monotonic() - started
-    print(
-        f"{total.cases} cases of {total.tables} tables, {errors} wrong, {total.left_out} of {total.files} "
-        f"files left out, {seconds:.0f} s, {total.cases / seconds:.0f} cases a second",
-        flush=True,
-    )
+def _runs(court: Court, total: Run, asked: argparse.Namespace) -> Iterator[list[str]]:
+    errors = 0
+    for at in itertools.count(asked.first):
+        run, texts = court.run(asked.table or f"{asked.seed} {at}", asked.only)
+        total.add(run)
+        errors += len(texts)
+        yield texts
+        if asked.table or total.cases >= asked.cases or errors >= _MOST_ERRORS:
+            return
 
 
 def _arguments() -> argparse.Namespace:

@@ -79,7 +79,6 @@ class History:
         return all(step["writer"] in ENGINES for step in self.steps)
 
     def without(self, at: int) -> History:
-        """The history less one step."""
         return replace(self, steps=self.steps[:at] + self.steps[at + 1 :])
 
 
@@ -97,7 +96,6 @@ class Drawing:
         self._tags = 0
 
     def history(self) -> History:
-        """Any history."""
         rng = self._rng
         for _ in range(rng.randint(1, 4)):
             self._columns[self._new_name()] = rng.choice(TYPES)
@@ -291,7 +289,6 @@ class Drawing:
 
 
 def shown(history: History) -> str:
-    """The history, a step a line."""
     return "\n".join(f"  {_shown(step)}" for step in (history.create, *history.steps))
 
 

@@ -168,13 +168,11 @@ def _clock(written: str, digits: int, is_instant: bool) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string of Spark's SQL."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
 def named(name: str) -> str:
-    """A column of Spark's SQL."""
     return f"`{name}`"
 
 
@@ -236,7 +234,6 @@ def _time(rng: Random, text: str) -> str:
 
 
 def condition(rng: Random, columns: Sequence[Column], depth: int = 0) -> str:
-    """Any condition."""
     if depth < 2 and rng.random() < 0.35:
         kind = rng.choice(("AND", "AND", "OR", "NOT"))
         if kind == "NOT":

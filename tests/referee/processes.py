@@ -46,7 +46,6 @@ class Processes:
     @classmethod
     @contextmanager
     def of(cls, directory: Path) -> Iterator[Processes]:
-        """A new warehouse inside of ``directory``, and its processes."""
         warehouse, scratch = directory / "warehouse", directory / "scratch"
         warehouse.mkdir()
         scratch.mkdir()
@@ -83,7 +82,6 @@ class Processes:
         return self._jobs
 
     def stop(self) -> None:
-        """Ends what was started, and waits for it."""
         for process in self._running.values():
             process.communicate()
         if self._jobs is not None:

@@ -20,7 +20,6 @@ _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def main(warehouse: str) -> None:
-    """Serves until standard input ends."""
     # pypaimon prints as it likes, which must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

@@ -26,8 +26,6 @@ _CONDITIONS: Final = 8
 
 @dataclass
 class Court:
-    """What trials need."""
-
     processes: Processes
     service: IndexService
     http: httpx.Client

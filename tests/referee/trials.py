@@ -88,8 +88,6 @@ class Rows:
 
 @dataclass(frozen=True)
 class Kept:
-    """A file of a plan."""
-
     straight: bool
     residual: bool
     selected_rows: int
@@ -118,8 +116,6 @@ class Run:
 
 @dataclass
 class Failure:
-    """What went wrong, and with which question."""
-
     selector: Selector
     condition: str | None
     message: str

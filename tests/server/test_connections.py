@@ -56,7 +56,6 @@ def address() -> Iterator[tuple[str, int]]:
 
 
 def received(connection: socket.socket) -> bytes:
-    """Everything until the server closes the connection."""
     return b"".join(iter(lambda: connection.recv(65_536), b""))
 
 

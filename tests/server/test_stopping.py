@@ -106,8 +106,8 @@ def test_workers_end_when_their_parent_is_killed(golden: GoldenWarehouse) -> Non
 
 
 @contextmanager
-def answering(directory: Path | None, **answers: bytes) -> Iterator[Processes]:
-    process = Processes(directory)
+def answering(directory: Path | None, asking_seconds: float = 2.0, **answers: bytes) -> Iterator[Processes]:
+    process = Processes(directory, asking_seconds)
     for question, content in answers.items():
         process.answer(question.encode(), lambda content=content: content)  # type: ignore[misc]
     process.start()
@@ -125,11 +125,11 @@ def test_every_other_process_is_asked(tmp_path: Path) -> None:
         assert {content for _, content in third.ask(b"who")} == {b"first", b"second"}
 
 
-def test_a_process_that_ended_is_told_from_one_that_hangs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.server.processes._ASKING_SECONDS", 0.2)
-    with answering(tmp_path) as asking, closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as hanging:
+def test_a_process_that_ended_is_told_from_one_that_hangs(tmp_path: Path) -> None:
+    with (
+        answering(tmp_path, 0.2) as asking,
+        closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as hanging,
+    ):
         hanging.bind(str(tmp_path / "hanging.sock"))
         hanging.listen()
         with answering(tmp_path, who=b"ended") as ended:
@@ -146,13 +146,10 @@ def test_one_process_alone_asks_nobody() -> None:
         assert list(alone.ask(b"who")) == []
 
 
-def test_caches_that_are_not_known_to_be_cleared_are_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.server.processes._ASKING_SECONDS", 0.2)
+def test_caches_that_are_not_known_to_be_cleared_are_an_error(tmp_path: Path) -> None:
     service = create_service(Settings(warehouses={"main": str(tmp_path)}))
     with (
-        answering(tmp_path) as processes,
+        answering(tmp_path, 0.2) as processes,
         closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as hanging,
     ):
         hanging.bind(str(tmp_path / "hanging.sock"))

@@ -18,7 +18,6 @@ from tests.spark.sessions import Spark
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
-    """A running Spark; ``spark.session("America/New_York")`` opens a session of a time zone."""
     running = Spark.start(tmp_path_factory.mktemp("spark"))
     yield running
     running.stop()

@@ -18,5 +18,4 @@ REQUIREMENTS: Final = (
 
 
 def spark_python(requirements: Sequence[str] = REQUIREMENTS) -> Path:
-    """The Python interpreter of an environment with these packages."""
     return python_with("spark", requirements, "pyspark (400 MB)")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import Any, Final, Self
 
+from tests.line_process import LineProcess
 from tests.spark.environment import spark_python
 
 CONNECTOR: Final = os.environ.get("PAIMON_SPARK_CONNECTOR", "")
@@ -25,7 +25,7 @@ class SparkError(Exception):
 class Spark:
     """One running Spark, shared by all sessions."""
 
-    def __init__(self, process: subprocess.Popen[str], warehouse: Path) -> None:
+    def __init__(self, process: LineProcess, warehouse: Path) -> None:
         self.warehouse = warehouse
         self._process = process
 
@@ -39,16 +39,9 @@ class Spark:
         warehouse.mkdir()
         scratch.mkdir()
         python = str(spark_python())
-        process = subprocess.Popen(  # noqa: S603 - fixed words
-            [python, str(_PROGRAM), CONNECTOR, ",".join(map(str, more_jars)), str(warehouse), str(scratch)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            cwd=scratch,
-            env=os.environ
-            | {"PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(CLIENT)},
-        )
+        command = [python, str(_PROGRAM), CONNECTOR, ",".join(map(str, more_jars)), str(warehouse)]
+        own = {"PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(CLIENT)}
+        process = LineProcess.start([*command, str(scratch)], scratch, os.environ | own)
         return cls(process, warehouse)
 
     def session(self, time_zone: str = "UTC", conf: Mapping[str, str] | None = None) -> SparkSession:
@@ -61,20 +54,13 @@ class Spark:
         Raises:
             SparkError: Spark refuses it.
         """
-        _pipe(self._process.stdin).write(json.dumps(request) + "\n")
-        _pipe(self._process.stdin).flush()
-        line = _pipe(self._process.stdout).readline()
-        assert line, f"Spark ended with code {self._process.wait()} at {request}"
-        answer: dict[str, Any] = json.loads(line)
+        answer = self._process.ask(json.dumps(request))
         if "error" in answer:
             raise SparkError(answer["error"])
         return answer
 
     def stop(self) -> None:
-        """Ends the process and waits for it."""
-        _pipe(self._process.stdin).close()
-        self._process.wait()
-        _pipe(self._process.stdout).close()
+        self._process.stop()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +135,6 @@ class SparkSession:
         self.spark.ask({"in": self.number, "view": {"url": url, "table": table, **arguments}})
 
     def explain(self, url: str, table: str, **arguments: Any) -> list[str]:
-        """Lines that our reader's ``explain`` prints."""
         asked = {"url": url, "table": table, **arguments}
         lines: list[str] = self.spark.ask({"in": self.number, "explain": asked})["rows"]
         return lines
@@ -169,8 +154,3 @@ def _by_position(answer: dict[str, Any], count: int) -> list[list[str]]:
     for position, row in answer["rows"]:
         found[position].append(row)
     return [sorted(rows) for rows in found]
-
-
-def _pipe(end: IO[str] | None) -> IO[str]:
-    assert end is not None, "the process was started with pipes"
-    return end

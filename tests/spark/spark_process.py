@@ -40,7 +40,6 @@ from paimon_index.spark import aggregate, explain, read_table, register
 
 
 def main() -> None:
-    """Serves until standard input ends."""
     # Spark and its virtual machine print as they like, which must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -160,7 +159,6 @@ def _loaded(session: SparkSession, table: str, options: dict[str, str], where: s
 
 
 def _typed(frames: list[DataFrame]) -> list[list[Any]]:
-    """Rows as JSON, and the columns of each frame."""
     columns = [[position, rows.schema.simpleString()] for position, rows in enumerate(frames)]
     return _exactly(frames) + columns
 

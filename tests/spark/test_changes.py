@@ -21,7 +21,6 @@ COLUMNS: Final = "id, n, day"
 
 
 def rows_by_file(session: SparkSession, version: int) -> dict[str, Counter[str]]:
-    """Rows of a version by the name of their file."""
     place = "regexp_extract(__paimon_file_path, '[^/]+$', 0)"
     found: dict[str, Counter[str]] = {}
     shown = f"{place} AS file, to_json(struct({COLUMNS})) AS row"
@@ -31,7 +30,6 @@ def rows_by_file(session: SparkSession, version: int) -> dict[str, Counter[str]]
 
 
 def between(session: SparkSession, mode: str, before: int, after: int) -> Counter[str]:
-    """The engine's ``incremental-between``."""
     options = {"incremental-between": f"{before},{after}", "incremental-between-scan-mode": mode}
     for name, value in options.items():
         session.sql(f"SET `spark.paimon.{name}`=`{value}`")

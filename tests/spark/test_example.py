@@ -16,7 +16,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 @pytest.fixture(scope="module")
 def environment() -> Iterator[dict[str, str]]:
-    """Of a user with pyspark and our client, beside a service of the samples."""
     with serving(SAMPLES) as served:
         yield {
             **os.environ,

@@ -22,7 +22,6 @@ MISSING: Final = {"auto": r"FAILED_READ_FILE\.FILE_NOT_EXIST", "rows": EXPIRED, 
 
 
 def view(session: SparkSession, url: str, table: str, reader: str) -> None:
-    """Makes a table the view ``read``, by one of the readers."""
     if reader == "data source":
         session.sql(
             "CREATE OR REPLACE TEMPORARY VIEW read USING paimon_index "

@@ -71,7 +71,6 @@ class Bucket:
 
     @property
     def in_environment(self) -> dict[str, str]:
-        """AWS's variables, as pyarrow reads them."""
         return {
             "AWS_ENDPOINT_URL": self.options["endpoint"],
             "AWS_ACCESS_KEY_ID": self.options["access_key_id"],
@@ -80,7 +79,6 @@ class Bucket:
 
     @property
     def in_hadoop(self) -> dict[str, str]:
-        """The same for Hadoop."""
         return {
             "fs.s3a.endpoint": self.options["endpoint"],
             "fs.s3a.path.style.access": "true",
@@ -119,7 +117,6 @@ def bucket(golden: GoldenWarehouse) -> Iterator[Bucket]:
 
 
 def asked(name: str) -> dict[str, Any]:
-    """A golden query."""
     queries: list[dict[str, Any]] = golden_cases.expected(TABLE)["queries"]
     return next(query for query in queries if query["name"] == name)
 

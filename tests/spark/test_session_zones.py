@@ -58,8 +58,6 @@ CONDITIONS: Final = (
 
 
 class Times(NamedTuple):
-    """The table ``zones.times``."""
-
     spark: Spark
     service: IndexService
 

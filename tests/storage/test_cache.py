@@ -19,8 +19,6 @@ def bytes_cache(capacity: int = 100) -> ByteCache[bytes]:
 
 
 class Time:
-    """What the clock of caches shows."""
-
     now = 0.0
 
     def monotonic(self) -> float:

@@ -44,8 +44,6 @@ def first(count: int, fault: Fault) -> Callable[[str], Fault | None]:
 
 
 class Told(Observer):
-    """Counts what is told of calls."""
-
     def __init__(self) -> None:
         self.calls = self.repeated = 0
         self.errors: list[type[BaseException]] = []

@@ -34,9 +34,9 @@ COLUMNS, EXPECTED = column(*range(100_000)), [*range(100_000)]
 
 
 @contextmanager
-def tier(url: str, key: bytes = KEY, **options: Any) -> Iterator[SharedTier]:
-    store = Warehouse("shared", url, retry=RetryPolicy(attempts=1), **options)
-    opened = SharedTier(store, key)
+def tier(url: str, key: bytes = KEY, options: Any = None, **limits: float) -> Iterator[SharedTier]:
+    store = Warehouse("shared", url, retry=RetryPolicy(attempts=1), options=options or {})
+    opened = SharedTier(store, key, **limits)  # type: ignore[arg-type] # the limit of bytes is whole
     try:
         yield opened
     finally:
@@ -246,22 +246,20 @@ def test_nothing_is_read_twice_nor_what_says_that_it_is_larger_than_any_object(
         assert most < memory
 
 
-def test_a_slow_store_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_store_is_left_alone(tmp_path: Path) -> None:
     offer(str(tmp_path))
-    monkeypatch.setattr("app.storage.shared_tier._SLOW_SECONDS", 0.0)
-    with tier(str(tmp_path)) as shared:
+    with tier(str(tmp_path), slow_seconds=0.0) as shared:
         assert values(shared) is None
         shared.offer(ANOTHER, column(1))
         told = shared.statistics()
         assert (told.failures, told.misses, told.dropped) == (1, 1, 1)
 
 
-def test_a_store_that_answers_again_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.storage.shared_tier._REST_SECONDS", 0.0)
+def test_a_store_that_answers_again_is_asked_again(tmp_path: Path) -> None:
     offer(str(tmp_path))
     faults = iter([Fault.RESET])
     store = Store.of(tmp_path, lambda _: next(faults, None))
-    with store.serving() as options, tier(f"s3://{BUCKET}", options=options) as shared:
+    with store.serving() as options, tier(f"s3://{BUCKET}", options=options, rest_seconds=0.0) as shared:
         shared.flush()
         assert values(shared) is None, "asked in the background first"
         shared.flush()

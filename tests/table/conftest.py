@@ -19,7 +19,6 @@ def metadata_reads(storage: MemoryStorage) -> list[str]:
 
 @pytest.fixture(scope="session")
 def reader_of() -> Iterator[Callable[[Storage], TableReader]]:
-    """Makes readers with caches of their own."""
     threads = Readers(16)
 
     def cache(name: str) -> ByteCache[Any]:

@@ -15,7 +15,6 @@ _ONE_NAME: Final = encode_long(1) + b"\x02Q\x00"
 
 
 def encoded(**changes: Any) -> bytes:
-    """One record."""
     out = io.BytesIO()
     fastavro.schemaless_writer(out, fastavro.parse_schema(MANIFEST), record(entry(**changes)))
     return out.getvalue()
@@ -28,7 +27,6 @@ def with_empty_extra_files(count: int) -> bytes:
 
 
 def manifest_of(*blocks: bytes) -> bytes:
-    """A manifest of one record a block."""
     out = io.BytesIO()
     fastavro.writer(out, MANIFEST, [], codec="zstandard")
     head = out.getvalue()

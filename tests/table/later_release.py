@@ -12,7 +12,6 @@ UNKNOWN = "_OF_A_LATER_RELEASE"
 
 
 def read_records(path: Path) -> list[Any]:
-    """The records of a metadata file."""
     with path.open("rb") as file:
         return list(fastavro.reader(file))
 

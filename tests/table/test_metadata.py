@@ -230,7 +230,6 @@ class Version:
         }
 
     def recorded_file(self, recorded: dict[str, Any]) -> dict[str, Any]:
-        """A file of the expected document, in the form of :meth:`file`."""
         fields = self.table.schema(self.resolved, recorded["schema_id"]).by_name
         # A bound that is NaN is not relied on, and neither is the other one.
         trusted = {
@@ -257,7 +256,6 @@ class Version:
         return described
 
     def recorded_index(self, recorded: dict[str, Any]) -> dict[str, Any]:
-        """An entry of the expected document, in the form of :meth:`index`."""
         return {**recorded, "partition": answer_form(recorded["partition"], self.resolved.schema.by_name)}
 
     def deletions(self) -> dict[Any, Any]:

@@ -25,8 +25,6 @@ _LISTENING = re.compile(r"Uvicorn running on (http://\S+)")
 
 
 class Service:
-    """A running service."""
-
     def __init__(self, *arguments: str, environment: Mapping[str, str]) -> None:
         self.process = subprocess.Popen(  # noqa: S603 - our own program
             [Path(sys.executable).with_name("paimon-index"), "serve", "--port", "0", *arguments],
@@ -60,7 +58,6 @@ class Service:
         return httpx.Client(base_url=self.url, timeout=_PATIENCE_SECONDS, headers={"Connection": "close"})
 
     def stop(self) -> int:
-        """Asks the service to end; its exit status."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         status = self.process.wait(_PATIENCE_SECONDS)
@@ -79,7 +76,6 @@ class Service:
 def running(
     *arguments: str, workers: int = 1, environment: Mapping[str, str] | None = None
 ) -> Iterator[Service]:
-    """A service that answers, for the time of a block."""
     service = Service("--workers", str(workers), *arguments, environment=environment or {})
     try:
         service.line(re.compile("Application startup complete").search, workers)
@@ -91,15 +87,12 @@ def running(
 
 
 class Collector:
-    """What was received."""
-
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.received: list[ExportTraceServiceRequest] = []
 
     @property
     def spans(self) -> list[Span]:
-        """All spans received."""
         resources = (each for export in self.received for each in export.resource_spans)
         return [span for each in resources for scope in each.scope_spans for span in scope.spans]
 
@@ -117,8 +110,6 @@ class Collector:
 
 @contextmanager
 def collecting() -> Iterator[Collector]:
-    """A receiver for the time of a block."""
-
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -147,8 +138,6 @@ ROUTE = "/v1/{warehouse}/databases/{database}/tables/{table}"
 
 
 class Scrape:
-    """One answer of ``/metrics``."""
-
     def __init__(self, text: str) -> None:
         self.families: dict[str, Metric] = {each.name: each for each in text_string_to_metric_families(text)}
         self._values = {
@@ -159,7 +148,6 @@ class Scrape:
 
     @classmethod
     def of(cls, client: httpx.Client) -> Self:
-        """Scrapes a service."""
         answer = client.get("/metrics")
         assert answer.status_code == 200, answer.text
         return cls(answer.text)

@@ -25,7 +25,6 @@ from tests.telemetry.running import ROUTE, TABLES, Scrape
 
 @pytest.fixture
 def fresh(serve: Serve) -> Iterator[httpx.Client]:
-    """A service that has done nothing yet."""
     with serve() as started:
         yield started
 

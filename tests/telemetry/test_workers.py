@@ -31,9 +31,9 @@ PLANS = 10
 class Counting:
     """A worker that has counted something."""
 
-    def __init__(self, directory: Path, count: int) -> None:
+    def __init__(self, directory: Path, count: int, asking_seconds: float = 2.0) -> None:
         self.count = count
-        self.processes = Processes(directory)
+        self.processes = Processes(directory, asking_seconds)
         self.workers = Workers(self.processes, directory, self.families)
         self.processes.start()
 
@@ -88,11 +88,8 @@ def test_a_worker_goes_on_from_what_the_one_before_it_has_counted(tmp_path: Path
     asked.stop()
 
 
-def test_a_worker_that_hangs_is_told_by_what_it_said_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.server.processes._ASKING_SECONDS", 0.2)
-    asked = Counting(tmp_path, 1)
+def test_a_worker_that_hangs_is_told_by_what_it_said_last(tmp_path: Path) -> None:
+    asked = Counting(tmp_path, 1, asking_seconds=0.2)
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as hanging:
         hanging.bind(str(tmp_path / "hanging.sock"))
         hanging.listen()

@@ -91,7 +91,6 @@ REGIONS = ("America/New_York", "America/Sao_Paulo", "Australia/Lord_Howe", "Asia
 
 
 def nanos(*clock: int) -> int:
-    """Nanoseconds of a wall clock."""
     return (dt.datetime(*clock) - EPOCH) // dt.timedelta(microseconds=1) * 1_000  # type: ignore[arg-type]  # noqa: DTZ001 - a wall clock
 
 

@@ -27,7 +27,6 @@ def ledger_of(room: int) -> Ledger:
 
 
 def elsewhere(work: Callable[[], object]) -> None:
-    """Does another piece of work."""
     with ThreadPoolExecutor(1) as pool:
         pool.submit(work).result(PATIENCE_SECONDS)
 
@@ -154,8 +153,6 @@ def test_what_is_made_of_a_body_does_not_wait_while_the_body_is_held() -> None:
 
 
 class Claiming:
-    """Threads that each hold a claim until they are told to end."""
-
     def __init__(self, pool: ThreadPoolExecutor, ledger: Ledger) -> None:
         self._pool = pool
         self._ledger = ledger

@@ -95,13 +95,13 @@ class PlanState:
         left: NDArray[np.int64] = self.considered[self.is_left(self.considered)]
         return left
 
-    def left_in_parts(self) -> Iterator[NDArray[np.int64]]:
+    def left_in_parts(self, files_of_a_part: int = _FILES_OF_A_PART) -> Iterator[NDArray[np.int64]]:
         """Yields :meth:`left` in parts, since the numbers of many million files would be a large array."""
         if self.considered is not None:
             yield self.left()
             return
-        for start in range(0, len(self.files), _FILES_OF_A_PART):
-            yield start + np.flatnonzero(self.skips[start : start + _FILES_OF_A_PART] == _KEPT)
+        for start in range(0, len(self.files), files_of_a_part):
+            yield start + np.flatnonzero(self.skips[start : start + files_of_a_part] == _KEPT)
 
     @property
     def rows_left(self) -> NDArray[np.int64]:

@@ -133,7 +133,6 @@ OTHERS: tuple[tuple[str, str, Any, tuple[int, ...]], ...] = (
 
 @pytest.fixture(scope="module")
 def guarded(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A service that knows the tokens of ENTRIES."""
     path = tokens.write(tmp_path_factory.mktemp("tokens") / "tokens", *ENTRIES)
     with serve(tokens_file=str(path), iceberg=True) as client:
         yield client

@@ -21,8 +21,6 @@ PATIENCE_SECONDS = 20
 
 
 class Hung:
-    """Work that goes on until it is let go."""
-
     def __init__(self) -> None:
         self.begun = asyncio.Event()
         self.released = threading.Event()

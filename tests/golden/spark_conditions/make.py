@@ -69,7 +69,6 @@ def variants(texts: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Writes the verdicts."""
     logging.disable()
     builder = import_module("pyspark.sql").SparkSession.builder
     spark = builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()

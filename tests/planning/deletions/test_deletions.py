@@ -1,10 +1,10 @@
 """Deletion vectors: every position of golden tables, read once, and an error rather than a row too few."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -22,13 +22,11 @@ from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
 from app.types import DataField, parse_type
 from app.types.index_files import DeletionRange
-from tests.copied_tables import CopiedTable
+from tests.copied_tables import CopiedTable, CopyTable
 from tests.examples import examples
 from tests.golden_cases import expected, tables
 from tests.golden_checks import positions
 from tests.tables import MadeTable, entry, golden_ref, open_service
-
-CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 
 _TABLES = [table for table in tables() if expected(table)["deletion_vectors"]]
 
@@ -45,20 +43,6 @@ def deleted(file: Mapping[str, Any]) -> set[int]:
 
 def found_positions(answer: DeletionsAnswer) -> dict[str, set[int]]:
     return {each.file_name: set(each.positions or ()) for each in answer.deletions}
-
-
-@pytest.mark.parametrize("table", _TABLES)
-def test_every_vector_holds_the_positions_that_the_engine_deleted(service: IndexService, table: str) -> None:
-    for selector, files in visible_files(table):
-        answer = service.deletions(service.resolve(golden_ref(table), selector), DeletionsRequest())
-
-        assert found_positions(answer) == {file["file"]: deleted(file) for file in files if file["deletion"]}
-        by_name = {file["file"]: file for file in files}
-        for each in answer.deletions:
-            assert each.cardinality == len(each.positions or ())
-            assert dict(each.partition) == by_name[each.file_name]["partition"]
-            assert each.bucket == by_name[each.file_name]["bucket"]
-        assert answer.unknown_files == ()
 
 
 @pytest.mark.parametrize("table", _TABLES)
@@ -212,8 +196,6 @@ _FILES = st.lists(st.lists(st.tuples(_POSITIONS, st.booleans()), min_size=1, max
 
 
 class Written(NamedTuple):
-    """A vector and where it lies."""
-
     positions: set[int]
     place: VectorPlace
 

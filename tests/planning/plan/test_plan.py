@@ -16,7 +16,6 @@ from pyroaring import BitMap
 
 from app.file_index.answers import Rows
 from app.file_index.index_kinds import BITMAP
-from app.planning.plan import state as state_module
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import ExplainStep, FilePlan, KeepReason, SkipStep
 from app.planning.plan.state import PlanState, decision
@@ -189,14 +188,13 @@ def test_the_last_word_on_each_file_counts(
         assert state.explanation is None
 
 
-def test_every_file_is_decided_unless_some_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_module, "_FILES_OF_A_PART", 2)
+def test_every_file_is_decided_unless_some_are_named() -> None:
     state = PlanState.start(start().files, None, ALWAYS_TRUE, explain=True)
 
     state.skip(numbers([1, 2, 3]), SkipStep.STATISTICS)
 
     assert state.left().tolist() == [0, 4]
-    assert [part.tolist() for part in state.left_in_parts()] == [[0], [], [4]]
+    assert [part.tolist() for part in state.left_in_parts(2)] == [[0], [], [4]]
     assert state.skipped((SkipStep.STATISTICS, None)) == 3
     assert state.explanation is not None
     assert list(map(bool, state.explanation.of(numbers([*range(COUNT)])))) == [False, True, True, True, False]

@@ -225,13 +225,6 @@ def plan(beside: Beside, written: str, budget_ms: int | None = None, **asked: ob
     return beside.service.plan(beside.made.ref, request)
 
 
-def wait_until_complete(beside: Beside, written: str) -> Plan:
-    never = threading.Event()
-    while not (found := plan(beside, written, 0)).summary.complete:
-        assert not never.wait(0.001)
-    return found
-
-
 @pytest.mark.parametrize("index", [small, large])
 def test_without_time_every_file_with_an_index_file_is_kept(
     make_beside: MakeBeside, index: Callable[[int], bytes]
@@ -250,7 +243,9 @@ def test_without_time_every_file_with_an_index_file_is_kept(
 def test_what_was_left_is_loaded_in_the_background(beside: Beside) -> None:
     assert names_of(plan(beside, "cat = 3", 0).files) == ALL
 
-    found = wait_until_complete(beside, "cat = 3")
+    never = threading.Event()
+    while not (found := plan(beside, "cat = 3", 0)).summary.complete:
+        assert not never.wait(0.001)
 
     assert names_of(found.files) == ["3"]
     assert not found.warnings

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -28,13 +28,11 @@ from app.predicates.model import (
     Unknown,
 )
 from app.types import DataField, Value
-from tests.copied_tables import CopiedTable
+from tests.copied_tables import CopyTable
 from tests.golden_cases import expected
 from tests.planning.strategies import FIELDS, NAME, NUMBER, RATIO, leaf, pool, predicates
 from tests.row_matches import matches
 from tests.tables import all_files, either, equals, golden_ref
-
-CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 
 _BUCKET_KEYS = {"append_bucketed": "order_id", "bucketed_dv": "txn"}
 _DYNAMIC_TABLES = ("dyn_bucket", "dyn_bucket_max", "dyn_bucket_two")

@@ -76,7 +76,6 @@ def _entry(made: MadeTable, at: int, file: Indexed) -> ManifestEntry:
 
 @st.composite
 def containers(draw: st.DrawFn, values: Mapping[DataField, Sequence[Value | None]]) -> bytes:
-    """Any indexes that the columns of a file can have."""
     listed = {
         field.name: [
             (kind, payload(kind, rows, field))
@@ -295,20 +294,6 @@ def test_columns_that_swapped_names_are_not_confused() -> None:
     a_is_now_b = BoundLeaf(Operator.EQUAL, written.fields[1], (1,))
     b_is_now_a = BoundLeaf(Operator.EQUAL, written.fields[0], (2,))
     assert found == BoundAnd((a_is_now_b, b_is_now_a))
-
-
-@pytest.mark.parametrize(
-    ("sql", "in_old_type"),
-    [
-        ("wide = 4294967296", ALWAYS_FALSE),
-        ("wide > 4294967296", ALWAYS_FALSE),
-        ("wide IN (4294967296, 8589934592)", ALWAYS_FALSE),
-    ],
-)
-def test_a_literal_beyond_the_old_integer_type_decides(sql: str, in_old_type: BoundPredicate) -> None:
-    written, now = schema((0, "wide", "INT")), schema((0, "wide", "BIGINT"))
-
-    assert rewritten(sql, now, written) == in_old_type
 
 
 def test_numbers_that_became_text_are_unknown() -> None:

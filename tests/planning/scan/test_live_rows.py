@@ -19,8 +19,6 @@ NUMBER = DataField(0, "number", parse_type("INT"))
 
 @dataclass(frozen=True)
 class File:
-    """A data file: its rows, those of them that are deleted, and what is known of it."""
-
     rows: list[int | None]
     deleted: set[int]
     indexed: bool

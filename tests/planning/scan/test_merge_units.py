@@ -1,9 +1,8 @@
 """Merge units against simulated buckets, whose files are told key by key."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 from typing import Final, Self, TypeAlias
 
 import numpy as np
@@ -14,12 +13,11 @@ from numpy.typing import NDArray
 
 from app.planning.plan.answers import Plan
 from app.planning.scan.merge_units import MergeUnits, merge_units
-from app.planning.service import IndexService
 from app.planning.version.files import FileColumns
 from app.table.manifests.manifest_entry import ManifestEntry, RowStatistics
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
-from tests.tables import MadeTable, entry, names_of, open_service, statistics
+from tests.tables import MadeTables, entry, names_of, statistics
 
 Key: TypeAlias = tuple[int, bytes]
 
@@ -29,8 +27,6 @@ _DELETES = st.sampled_from([0, 0, 0, 2])
 
 @dataclass(frozen=True)
 class SimulatedFile:
-    """A data file and the keys in it."""
-
     keys: frozenset[Key]
     level: int
     deletes: int
@@ -99,7 +95,6 @@ def units_of(table: Sequence[Sequence[SimulatedFile]], *, one_version: bool) -> 
 
 
 def unit_numbers(units: MergeUnits) -> list[int]:
-    """The unit of each file."""
     numbers = dict(zip(units.files.tolist(), units.numbers.tolist(), strict=True))
     return [numbers[at] for at in range(len(units.files))]
 
@@ -126,14 +121,6 @@ def test_buckets_do_not_matter_to_one_another(table: list[list[SimulatedFile]], 
     assert together.raw_convertible.tolist() == [
         raw for units in apart for raw in units.raw_convertible.tolist()
     ]
-
-
-@given(bucket=buckets())
-def test_all_versions_of_a_key_lie_in_one_unit(bucket: list[SimulatedFile]) -> None:
-    numbers = unit_numbers(units_of([bucket], one_version=False))
-
-    for key in frozenset[Key]().union(*(each.keys for each in bucket)):
-        assert len({unit for file, unit in zip(bucket, numbers, strict=True) if key in file.keys}) == 1
 
 
 @given(bucket=buckets())
@@ -184,15 +171,7 @@ SCORE: Final = DataField(1, "score", parse_type("INT"))
 VECTORS: Final = {"bucket": "1", "deletion-vectors.enabled": "true"}
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[IndexService]:
-    opened = open_service(tmp_path)
-    yield opened
-    opened.close()
-
-
 def written(name: str, ids: Sequence[int], scores: Sequence[int], level: int) -> ManifestEntry:
-    """A file of these rows."""
     low, high = (serialize_row([end(ids)], [ID.type]) for end in (min, max))
     return entry(
         file_name=f"{name}.parquet",
@@ -210,10 +189,10 @@ FAR: Final = written("far", [7, 8], [70, 80], level=4)
 NEW: Final = written("new", [2, 4], [99, 95], level=0)
 
 
-def plan_of(tmp_path: Path, service: IndexService, options: dict[str, str], condition: str) -> Plan:
-    table = MadeTable.make(tmp_path, [ID, SCORE], primary_key=[ID], options=VECTORS | options)
+def plan_of(warehouse: MadeTables, options: dict[str, str], condition: str) -> Plan:
+    table = warehouse.make([ID, SCORE], primary_key=[ID], options=VECTORS | options)
     table.commit([OLD, FAR, NEW])
-    return table.plan(service, condition)
+    return table.plan(warehouse.service, condition)
 
 
 @pytest.mark.parametrize(
@@ -229,9 +208,9 @@ def plan_of(tmp_path: Path, service: IndexService, options: dict[str, str], cond
     ],
 )
 def test_new_files_are_read_with_those_whose_keys_they_may_share(
-    tmp_path: Path, service: IndexService, condition: str, kept: list[str]
+    warehouse: MadeTables, condition: str, kept: list[str]
 ) -> None:
-    plan = plan_of(tmp_path, service, {"deletion-vectors.merge-on-read": "true"}, condition)
+    plan = plan_of(warehouse, {"deletion-vectors.merge-on-read": "true"}, condition)
 
     assert sorted(names_of(plan.files)) == sorted(f"{name}.parquet" for name in kept)
     assert plan.summary.files_invisible == 0
@@ -239,21 +218,18 @@ def test_new_files_are_read_with_those_whose_keys_they_may_share(
     assert merging == ({"old.parquet", "new.parquet"} if {"old", "new"} <= set(kept) else set())
 
 
-def test_a_limit_does_not_count_rows_of_files_that_merge(tmp_path: Path, service: IndexService) -> None:
-    table = MadeTable.make(
-        tmp_path, [ID, SCORE], primary_key=[ID], options=VECTORS | {"deletion-vectors.merge-on-read": "true"}
-    )
+def test_a_limit_does_not_count_rows_of_files_that_merge(warehouse: MadeTables) -> None:
+    options = VECTORS | {"deletion-vectors.merge-on-read": "true"}
+    table = warehouse.make([ID, SCORE], primary_key=[ID], options=options)
     table.commit([OLD, NEW, FAR])
 
-    assert names_of(table.plan(service, limit=2).files) == ["far.parquet"]
-    assert len(table.plan(service, limit=3).files) == 3
+    assert names_of(table.plan(warehouse.service, limit=2).files) == ["far.parquet"]
+    assert len(table.plan(warehouse.service, limit=3).files) == 3
 
 
 @pytest.mark.parametrize("options", [{}, {"deletion-vectors.merge-on-read": "false"}])
-def test_otherwise_new_files_wait_for_a_compaction(
-    tmp_path: Path, service: IndexService, options: dict[str, str]
-) -> None:
-    plan = plan_of(tmp_path, service, options, "true")
+def test_otherwise_new_files_wait_for_a_compaction(warehouse: MadeTables, options: dict[str, str]) -> None:
+    plan = plan_of(warehouse, options, "true")
 
     assert names_of(plan.files) == ["old.parquet", "far.parquet"]
     assert plan.summary.files_invisible == 1

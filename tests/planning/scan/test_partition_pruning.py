@@ -132,7 +132,6 @@ def of_days(tmp_path: Path) -> MadeTable:
 
 @pytest.fixture
 def cold(tmp_path: Path) -> Iterator[Callable[[], IndexService]]:
-    """Opens services that have read nothing yet."""
     opened: list[IndexService] = []
 
     def open_one() -> IndexService:
@@ -350,7 +349,6 @@ def decided_inside(predicate: BoundPredicate, partition: dict[int, Any]) -> Boun
 
 
 def field_ids(predicate: BoundPredicate) -> set[int]:
-    """Ids of the columns that a filter tests."""
     return {each.field.id for each in leaves(predicate) if isinstance(each, BoundLeaf)}
 
 

@@ -20,7 +20,6 @@ def planned(
     options: dict[str, str] | None = None,
     **asked: object,
 ) -> Plan:
-    """A plan of three files with a bloom filter of ``name``, with bounds of it or without."""
     made = warehouse.make((DAY, NAME, MOMENT), options=options)
     made.commit([file_of(f"data-{at}", {NAME: ROWS}, BLOOM_FILTER, bounded=bounded) for at in range(3)])
     return made.plan(warehouse.service, condition, **asked)

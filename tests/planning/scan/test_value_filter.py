@@ -17,14 +17,13 @@ from app.table.manifests.manifest_entry import ManifestEntry
 from app.types import DataField, parse_type, sql_key
 from app.types.binary_row.row import serialize_row
 from tests.file_bounds import FileBounds, column_bounds
-from tests.tables import MadeTable, entry, index_of, names_of, open_service, statistics
+from tests.tables import MadeTable, MadeTables, entry, index_of, names_of, open_service, statistics
 
 ID: Final = DataField(0, "id", parse_type("INT NOT NULL"))
 RATIO: Final = DataField(1, "ratio", parse_type("DOUBLE"))
 
 
 def written(name: str, ratios: Sequence[float], index: bytes | None = None) -> ManifestEntry:
-    """A Parquet file of level 0 with the keys 1 and 2."""
     low, high = serialize_row([1], [ID.type]), serialize_row([2], [ID.type])
     return entry(
         file_name=f"{name}.parquet",
@@ -58,20 +57,18 @@ TOLD: Final = "files are kept only since their writer may have left NaN out"
     ],
 )
 def test_a_maximum_says_nothing_of_nan_and_an_index_does(
-    tmp_path: Path, condition: str, kept: list[str], for_nan: int | None
+    warehouse: MadeTables, condition: str, kept: list[str], for_nan: int | None
 ) -> None:
-    table = MadeTable.make(tmp_path, [ID, RATIO])
+    table = warehouse.make([ID, RATIO])
     table.commit(FILES)
-    service = open_service(tmp_path)
 
-    plan = table.plan(service, condition)
+    plan = table.plan(warehouse.service, condition)
 
     assert names_of(plan.files) == [f"{name}.parquet" for name in kept]
     if for_nan is not None:
         told = [warning for warning in plan.warnings if TOLD in warning]
         assert [warning.split(" ", 1)[0] for warning in told] == ([str(for_nan)] if for_nan else [])
         assert all("warehouse golden, name it in PAIMON_INDEX_ENGINE_WRITES_ONLY" in each for each in told)
-    service.close()
 
 
 def test_where_only_the_engine_writes_the_maximum_counts(tmp_path: Path) -> None:
@@ -87,27 +84,28 @@ def test_where_only_the_engine_writes_the_maximum_counts(tmp_path: Path) -> None
     service.close()
 
 
-def test_no_row_is_proven_to_lie_below_a_literal(tmp_path: Path) -> None:
-    table = MadeTable.make(tmp_path, [ID, RATIO])
+def test_no_row_is_proven_to_lie_below_a_literal(warehouse: MadeTables) -> None:
+    table = warehouse.make([ID, RATIO])
     table.commit(FILES)
-    service = open_service(tmp_path)
 
-    assert [file.residual for file in table.plan(service, "ratio < 1000").files] == [True, True, False, True]
-    assert len(table.plan(service, "ratio < 1000", limit=3).files) == 4
+    assert [file.residual for file in table.plan(warehouse.service, "ratio < 1000").files] == [
+        True,
+        True,
+        False,
+        True,
+    ]
+    assert len(table.plan(warehouse.service, "ratio < 1000", limit=3).files) == 4
     # What lies above a minimum does so with NaN, too.
-    assert not any(file.residual for file in table.plan(service, "ratio > 0").files)
-    service.close()
+    assert not any(file.residual for file in table.plan(warehouse.service, "ratio > 0").files)
 
 
-def test_files_that_merge_with_one_that_matches_are_not_kept_for_nan(tmp_path: Path) -> None:
-    table = MadeTable.make(tmp_path, [ID, RATIO], primary_key=[ID], options={"bucket": "1"})
+def test_files_that_merge_with_one_that_matches_are_not_kept_for_nan(warehouse: MadeTables) -> None:
+    table = warehouse.make([ID, RATIO], primary_key=[ID], options={"bucket": "1"})
     table.commit([written("small", [1.0, 5.0]), written("large", [50.0, 500.0])])
-    service = open_service(tmp_path)
 
-    assert len(table.plan(service, "ratio > 100").files) == 2
-    assert table.plan(service, "ratio > 100").warnings == ()
-    assert table.plan(service, "ratio > 1000").warnings[0].startswith("2 files")
-    service.close()
+    assert len(table.plan(warehouse.service, "ratio > 100").files) == 2
+    assert table.plan(warehouse.service, "ratio > 100").warnings == ()
+    assert table.plan(warehouse.service, "ratio > 1000").warnings[0].startswith("2 files")
 
 
 Rows: TypeAlias = list[float | None]
@@ -120,8 +118,6 @@ _FILES = st.lists(st.lists(_VALUES, min_size=1, max_size=5), max_size=6)
 
 @dataclass(frozen=True)
 class Candidate:
-    """One file that top-n may drop."""
-
     bounds: FileBounds
     sure_rows: int
     whole: bool
@@ -138,7 +134,6 @@ def bounds_of(rows: Rows, *, nan_counted: bool) -> FileBounds:
 def dropped_of(
     candidates: list[Candidate], limit: int, *, descending: bool, nulls_first: bool, single_key: bool
 ) -> set[int]:
-    """Positions of the files that top-n drops."""
     dropped = beyond_top_n(
         Candidates(
             column_bounds(_DOUBLE, [each.bounds for each in candidates]),

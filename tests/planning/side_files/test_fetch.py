@@ -65,7 +65,6 @@ DAMAGES = {
 
 @pytest.fixture(params=["store", "local"])
 def service(beside: Beside, request: pytest.FixtureRequest) -> Iterator[IndexService]:
-    """Reads the index files as an object store's, or as a local disk's."""
     if request.param == "store":
         yield beside.service
     else:

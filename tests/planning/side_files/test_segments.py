@@ -182,8 +182,6 @@ FILTERS = {
 
 
 class Restarted:
-    """A table with indexes beside its files, and services that come one after the other."""
-
     def __init__(self, directory: Path, index: Callable[[int], bytes]) -> None:
         self.warehouse, self.cache = directory / "warehouse", directory / "cache"
         self.warehouse.mkdir()
@@ -200,7 +198,6 @@ class Restarted:
         return found
 
     def entries(self) -> list[Path]:
-        """Files in which segments lie."""
         return [
             path
             for path in self.cache.rglob("*")

@@ -11,7 +11,7 @@ from app.table.manifests.manifest_entry import ManifestEntry, RowStatistics
 from app.types import DataField, DataType, parse_type
 from app.types.binary_row.row import serialize_row
 from benchmarks.synthetic import schema_json
-from tests.tables import MadeTable, entry, names_of, no_statistics, open_service, statistics
+from tests.tables import MadeTable, MadeTables, entry, names_of, no_statistics, open_service, statistics
 
 BIGINT: Final = parse_type("BIGINT")
 ID: Final = DataField(0, "id", parse_type("INT"))
@@ -42,33 +42,31 @@ def by_engine(name: str, wide: int) -> ManifestEntry:
 
 
 @pytest.mark.parametrize("value", [7, 16, 30, -1, 5 << 32 | 8, NOON])
-def test_bounds_in_a_form_that_nobody_can_read_are_not_known(tmp_path: Path, value: int) -> None:
-    table = MadeTable.make(tmp_path, [ID, WIDE, MICROS, TEXT])
+def test_bounds_in_a_form_that_nobody_can_read_are_not_known(warehouse: MadeTables, value: int) -> None:
+    table = warehouse.make([ID, WIDE, MICROS, TEXT])
     table.commit([by_python("python", value), by_engine("engine", 30)])
-    service = open_service(tmp_path)
 
-    of_wide = table.plan(service, "wide = 1000000")
-    of_micros = table.plan(service, "micros = TIMESTAMP_NTZ '2020-01-01 00:00:00'")
+    of_wide = table.plan(warehouse.service, "wide = 1000000")
+    of_micros = table.plan(warehouse.service, "micros = TIMESTAMP_NTZ '2020-01-01 00:00:00'")
 
     for plan, column in ((of_wide, "wide"), (of_micros, "micros")):
         assert names_of(plan.files) == ["python.parquet"]
         assert [warning.split(" are")[0] for warning in plan.warnings] == [f"bounds of column {column}"]
         assert "pypaimon up to 1.4.2" in plan.warnings[0]
-    assert names_of(table.plan(service, "wide IS NULL").files) == []
-    assert not table.plan(service, "wide IS NOT NULL").files[0].residual
-    service.close()
+    assert names_of(table.plan(warehouse.service, "wide IS NULL").files) == []
+    assert not table.plan(warehouse.service, "wide IS NOT NULL").files[0].residual
 
 
-def test_what_is_known_of_bounds_that_nobody_can_read_is_remembered_with_its_warning(tmp_path: Path) -> None:
-    table = MadeTable.make(tmp_path, [ID, WIDE, MICROS, TEXT])
+def test_what_is_known_of_bounds_that_nobody_can_read_is_remembered_with_its_warning(
+    warehouse: MadeTables,
+) -> None:
+    table = warehouse.make([ID, WIDE, MICROS, TEXT])
     table.commit([by_python("python", 7), by_engine("engine", 30)])
-    service = open_service(tmp_path)
 
-    first, again = (table.plan(service, "wide = 7") for _ in range(2))
+    first, again = (table.plan(warehouse.service, "wide = 7") for _ in range(2))
 
     assert names_of(again.files) == ["python.parquet"]
     assert first.warnings == again.warnings != ()
-    service.close()
 
 
 @pytest.mark.parametrize(
@@ -99,8 +97,8 @@ def test_clocks_may_be_of_any_time_zone_unless_the_engine_alone_writes(
     of_engine.close()
 
 
-def test_clocks_of_any_time_zone_stay_so_when_their_type_is_widened(tmp_path: Path) -> None:
-    table = MadeTable.make(tmp_path, [ID, MILLIS])
+def test_clocks_of_any_time_zone_stay_so_when_their_type_is_widened(warehouse: MadeTables) -> None:
+    table = warehouse.make([ID, MILLIS])
     now = DataField(MILLIS.id, MILLIS.name, parse_type("TIMESTAMP(6)"))
     (table.directory / "schema" / "schema-1").write_text(json.dumps(schema_json([ID, now]) | {"id": 1}))
     noon = NOON * 10**6
@@ -110,12 +108,10 @@ def test_clocks_of_any_time_zone_stay_so_when_their_type_is_widened(tmp_path: Pa
             entry(file_name="new.parquet", row_count=1, schema_id=1, **statistics({now: [noon]})),
         ]
     )
-    service = open_service(tmp_path)
 
-    plan = table.plan(service, "millis = TIMESTAMP_NTZ '2025-03-01 21:00:00'")
+    plan = table.plan(warehouse.service, "millis = TIMESTAMP_NTZ '2025-03-01 21:00:00'")
 
     assert names_of(plan.files) == ["old.parquet"]
-    service.close()
 
 
 def of_rows(name: str, types: Sequence[DataType], low: Sequence[Any], high: Sequence[Any]) -> dict[str, Any]:
@@ -144,11 +140,9 @@ TRACKED: Final = (
     ],
 )
 def test_files_may_store_row_ids_behind_their_columns(
-    tmp_path: Path, condition: str, kept: list[str]
+    warehouse: MadeTables, condition: str, kept: list[str]
 ) -> None:
-    table = MadeTable.make(tmp_path, [ID], options={"row-tracking.enabled": "true"})
+    table = warehouse.make([ID], options={"row-tracking.enabled": "true"})
     table.commit(TRACKED)
-    service = open_service(tmp_path)
 
-    assert names_of(table.plan(service, condition).files) == [f"{name}.parquet" for name in kept]
-    service.close()
+    assert names_of(table.plan(warehouse.service, condition).files) == [f"{name}.parquet" for name in kept]

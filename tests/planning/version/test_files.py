@@ -44,7 +44,6 @@ class Placed(NamedTuple):
 
 @st.composite
 def versions(draw: st.DrawFn) -> tuple[list[Placed], Files]:
-    """The files that are left of some manifests, as a list and as columns."""
     listed = draw(st.lists(st.lists(ENTRIES, max_size=6), max_size=4))
     left = [
         [row for row in range(len(entries)) if draw(st.integers(0, 3))]  # a quarter is left out
@@ -58,7 +57,6 @@ def versions(draw: st.DrawFn) -> tuple[list[Placed], Files]:
 
 @st.composite
 def chosen(draw: st.DrawFn) -> tuple[list[Placed], Files, list[int]]:
-    """Some files of a version, ascending."""
     plain, files = draw(versions())
     return plain, files, [at for at in range(len(plain)) if draw(st.booleans())]
 

@@ -4,11 +4,9 @@ Where Spark's modes disagree, a row that any of them selects must not be ruled o
 of them select may be proven.
 """
 
-import operator
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from hypothesis import given
@@ -21,16 +19,9 @@ from app.types.data_types import INTEGER_BITS
 from app.types.values import integer_range, nearest_float32, next_float32
 from tests.examples import examples
 from tests.row_matches import matches
+from tests.session_meaning import COMPARISONS
 from tests.sessions import bind_sql
 
-COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 SYMBOLS: Final = st.sampled_from(sorted(COMPARISONS))
 
 INTEGERS: Final = tuple(map(parse_type, ["TINYINT", "SMALLINT", "INT", "BIGINT"]))

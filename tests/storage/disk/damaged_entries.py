@@ -5,7 +5,6 @@ from pathlib import Path
 
 
 def replace_entries(directory: Path, change: Callable[[bytes], bytes]) -> None:
-    """Gives all entries below a directory another content."""
     for path in [found for found in directory.rglob("*") if found.is_file()]:
         written = path.read_bytes()
         path.unlink()

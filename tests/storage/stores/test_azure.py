@@ -31,7 +31,6 @@ URLS: Final = (
 
 
 def fill(endpoint: str, golden: GoldenWarehouse) -> None:
-    """Puts some golden tables into a container."""
     account = blobs.BlobServiceClient.from_connection_string(azurite.connection_string(endpoint))
     with account, account.create_container("tables") as container:
         for table in TABLES:

@@ -20,7 +20,6 @@ from tests.tables import open_service
 
 @contextmanager
 def lying_at(path: Path, kind: str) -> Iterator[None]:
-    """Puts something that is no file in a place."""
     path.unlink(missing_ok=True)
     with closing(socket.socket(socket.AF_UNIX)) as server:
         match kind:

@@ -118,29 +118,19 @@ def test_an_empty_file_has_no_records() -> None:
 
 
 def test_older_writers_leave_out_nullable_fields() -> None:
-    schema = {"type": "record", "name": "r", "fields": [NAME, SIZE]}
-    assert read_records(container([{"name": "a", "size": 1}], schema=schema), EXPECTED) == [
-        {"name": "a", "size": 1}
-    ]
+    written = [{"name": "a", "size": 1}]
+    assert read_records(container(written, schema=record()), EXPECTED) == written
 
 
 def test_a_nullable_field_may_be_written_without_null() -> None:
-    schema = {
-        "type": "record",
-        "name": "r",
-        "fields": [NAME, SIZE, {"name": "tags", "type": {"type": "array", "items": "string"}}],
-    }
-    record = {"name": "a", "size": 1, "tags": ["x"]}
-    assert read_records(container([record], schema=schema), EXPECTED) == [record]
+    schema = record({"name": "tags", "type": {"type": "array", "items": "string"}})
+    written = [{"name": "a", "size": 1, "tags": ["x"]}]
+    assert read_records(container(written, schema=schema), EXPECTED) == written
 
 
 def test_logical_types_stay_numbers() -> None:
-    schema = {
-        "type": "record",
-        "name": "r",
-        "fields": [NAME, {"name": "size", "type": {"type": "long", "logicalType": "timestamp-millis"}}],
-    }
-    data = handmade(schema, 1, b"\x02a" + long(1 << 60))
+    size = {"name": "size", "type": {"type": "long", "logicalType": "timestamp-millis"}}
+    data = handmade(of_fields(NAME, size), 1, b"\x02a" + long(1 << 60))
     assert read_records(data, EXPECTED) == [{"name": "a", "size": 1 << 60}]
 
 
@@ -219,8 +209,12 @@ def test_what_stands_behind_a_stream_is_damage() -> None:
         expand("zstandard", packed_block(b"content", "zstandard") + b"x", 100)
 
 
+def of_fields(*fields: object, name: str = "r") -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": list(fields)}
+
+
 def record(*fields: object) -> dict[str, Any]:
-    return {"type": "record", "name": "r", "fields": [NAME, SIZE, *fields]}
+    return of_fields(NAME, SIZE, *fields)
 
 
 def field(written: object) -> dict[str, Any]:
@@ -238,11 +232,7 @@ def doubled(levels: int) -> object:
     name = f"level_{levels}"
     inner = doubled(levels - 1)
     again = inner if isinstance(inner, str) else inner["name"]  # type: ignore[index] # of a record
-    return {
-        "type": "record",
-        "name": name,
-        "fields": [{"name": "a", "type": inner}, {"name": "b", "type": again}],
-    }
+    return of_fields({"name": "a", "type": inner}, {"name": "b", "type": again}, name=name)
 
 
 @pytest.mark.parametrize("name", ["i", "org.example.i"])
@@ -260,11 +250,7 @@ def test_a_record_may_be_named_again(name: str) -> None:
 
 
 AGAIN = RecordOf({"flag": "int"})
-OF_LONGS = {
-    "type": "record",
-    "name": "longs",
-    "fields": [{"name": f"field_{number}", "type": "long"} for number in range(40)],
-}
+OF_LONGS = of_fields(*({"name": f"field_{at}", "type": "long"} for at in range(40)), name="longs")
 
 
 @pytest.mark.parametrize(
@@ -275,10 +261,7 @@ OF_LONGS = {
         (record(field("null")), "unexpected type 'null'"),
         (record(field(["null", "null"])), "unexpected type 'null'"),
         (record(field({"type": "array", "items": "null"})), "unexpected type 'null'"),
-        (
-            record(field({"type": "array", "items": {"type": "record", "name": "e", "fields": []}})),
-            "unexpected type",
-        ),
+        (record(field({"type": "array", "items": of_fields(name="e")})), "unexpected type"),
         (record(field({"type": "enum", "name": "e", "symbols": ["A"]})), "unexpected type"),
         (record(field({"type": "fixed", "name": "f", "size": 1 << 40})), "unexpected type"),
         (record(field({"type": "map", "values": "int"})), "unexpected type"),
@@ -287,29 +270,17 @@ OF_LONGS = {
         (record(field("elsewhere.i")), "unexpected type 'elsewhere.i'"),
         (record(*[field("int")] * 3000), "too large"),
         (record(field(["null", "long", "string"])), "unexpected type"),
-        (
-            record(field({"type": "array", "items": ["null", OF_LONGS]})),
-            "a record of 40 columns that can be null",
-        ),
+        (record(field({"type": "array", "items": ["null", OF_LONGS]})), "of 40 columns that can be null"),
         (record(field("int"), field("int")), "two fields of one name"),
         (record(field(7)), "unexpected type 7"),
         (record({"name": "extra"}), "without name or type"),
-        ({"type": "record", "name": "r", "fields": [NAME]}, "expected a field record.size"),
-        ({"type": "record", "name": "r", "fields": [SIZE, field("string")]}, "expected a field record.name"),
-        (
-            {"type": "record", "name": "r", "fields": [NAME, {"name": "size", "type": "string"}]},
-            "record.size",
-        ),
-        (
-            {"type": "record", "name": "r", "fields": [NAME, {"name": "size", "type": ["null", "long"]}]},
-            "record.size",
-        ),
+        (of_fields(NAME), "expected a field record.size"),
+        (of_fields(SIZE, field("string")), "expected a field record.name"),
+        (of_fields(NAME, {"name": "size", "type": "string"}), "record.size"),
+        (of_fields(NAME, {"name": "size", "type": ["null", "long"]}), "record.size"),
         (record({"name": "tags", "type": "string"}), "record.tags"),
         (record({"name": "tags", "type": {"type": "array", "items": "long"}}), r"record.tags\[\]"),
-        (
-            record({"name": "inner", "type": {"type": "record", "name": "i", "fields": [NAME]}}),
-            "record.inner.flag",
-        ),
+        (record({"name": "inner", "type": of_fields(NAME, name="i")}), "record.inner.flag"),
         (["int"], "unexpected type"),
         ("string", "expected record"),
     ],
@@ -336,9 +307,8 @@ def test_dangerous_or_foreign_schemas_are_refused(schema: object, complaint: str
     ],
 )
 def test_counts_and_lengths_are_checked(count: int, block: bytes, length: int | None) -> None:
-    schema = {"type": "record", "name": "r", "fields": [NAME, SIZE]}
     with pytest.raises(CorruptMetadataError):
-        read_records(handmade(schema, count, block, length=length), EXPECTED)
+        read_records(handmade(record(), count, block, length=length), EXPECTED)
 
 
 @pytest.mark.parametrize("items", [1 << 40, 1 << 62, -(1 << 62), -(1 << 63)])

@@ -33,15 +33,6 @@ def manifest_of(kind: str, *changes: dict[str, Any]) -> bytes:
     return WRITERS[kind]([record(entry(delete_row_count=0, **each)) for each in changes], MANIFEST)
 
 
-def written(kind: str, table: pa.Table) -> bytes:
-    out = io.BytesIO()
-    if kind == "ORC":
-        orc.write_table(table, out, compression="zstd", dictionary_key_size_threshold=1.0)
-    else:
-        pq.write_table(table, out, compression="zstd", store_schema=False)
-    return out.getvalue()
-
-
 @KINDS
 def test_keys_of_240_mb_are_damage_and_take_no_memory_of_the_reader(kind: str, tmp_path: Path) -> None:
     file = tmp_path / "manifest"
@@ -82,7 +73,13 @@ ITEMS: Final = pa.ListArray.from_arrays(pa.array([0, 20 * MIB], pa.int32()), pa.
     ],
 )
 def test_what_repeats_counts_as_often_as_it_repeats(kind: str, bomb: dict[str, Any], complaint: str) -> None:
-    data = written(kind, pa.table(bomb))
+    table = pa.table(bomb)
+    out = io.BytesIO()
+    if kind == "ORC":
+        orc.write_table(table, out, compression="zstd", dictionary_key_size_threshold=1.0)
+    else:
+        pq.write_table(table, out, compression="zstd", store_schema=False)
+    data = out.getvalue()
 
     assert len(data) < 100_000
     with pytest.raises(CorruptMetadataError, match=complaint):

@@ -170,7 +170,6 @@ def test_metadata_that_is_not_written_is_refused_before_any_work(
 
 
 def named_by_snapshots(directory: Path) -> set[str]:
-    """The manifest lists and manifests of all snapshots."""
     named = set()
     for snapshot in (directory / "snapshot").glob("snapshot-*"):
         document = orjson.loads(snapshot.read_bytes())

@@ -32,7 +32,6 @@ def latest(directory: Path) -> dict[str, Any]:
 
 
 def listed(directory: Path) -> dict[str, Any]:
-    """The manifests of the latest snapshot."""
     document = latest(directory)
     return by_name(directory, document["baseManifestList"], document["deltaManifestList"])
 

@@ -26,7 +26,6 @@ from tests.examples import examples
 
 
 def golden_entry(recorded: dict[str, Any]) -> IndexEntry:
-    """An entry of ``files.json`` or ``combine.json``."""
     ranges = tuple(
         DeletionRange(each["data_file"], each["offset"], each["length"], each["cardinality"])
         for each in recorded["dv_ranges"] or ()

@@ -158,7 +158,6 @@ VALUES: dict[str, st.SearchStrategy[Value]] = {
 
 @st.composite
 def files(draw: st.DrawFn) -> ManifestEntry:
-    """Files of every schema, with statistics of some columns."""
     written = draw(st.sampled_from(SCHEMAS))
     names = draw(st.none() | st.lists(st.sampled_from(sorted(written.by_name)), unique=True).map(tuple))
     columns = written.fields if names is None else [written.by_name[name] for name in names]

@@ -23,14 +23,14 @@ VALUES: dict[str, st.SearchStrategy[Value]] = {
     "FLOAT": st.floats(width=32),
     "DOUBLE": st.floats(),
     "DECIMAL(18, 4)": st.integers(-(10**18) + 1, 10**18 - 1),
-    "DECIMAL(38, 10)": st.integers(-(10**38) + 1, 10**38 - 1),
+    "DECIMAL(38, 10)": st.integers(-(10**38) + 1, 10**38 - 1) | st.integers(-300, 300) | I64,
     "STRING": st.binary(max_size=20),
     "CHAR(8)": st.binary(max_size=8),
     "BYTES": st.binary(max_size=40),
     "DATE": st.integers(-(2**31), 2**31 - 1),
     "TIME(3)": st.integers(0, 86_399_999),
-    "TIMESTAMP(3)": I64.map(lambda millis: millis * 1_000_000),
-    "TIMESTAMP(9)": st.integers(-(2**63) * 1_000_000, 2**63 * 1_000_000 - 1),
+    "TIMESTAMP(3)": (I64 | st.integers(-(2**43), 2**43)).map(lambda millis: millis * 1_000_000),
+    "TIMESTAMP(9)": st.integers(-(2**63) * 1_000_000, 2**63 * 1_000_000 - 1) | I64,
     "TIMESTAMP(6) WITH LOCAL TIME ZONE": st.integers(-(2**60), 2**60),
 }
 

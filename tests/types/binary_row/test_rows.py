@@ -18,28 +18,7 @@ from app.types.binary_row.rows import FieldValues, RowColumns, fields_of, write_
 from app.types.bytes_column import BytesColumn
 from tests import golden_cases
 from tests.examples import examples
-from tests.types.binary_row.test_row import OUTSIDE
-
-I64 = st.integers(-(2**63), 2**63 - 1)
-VALUES: dict[str, st.SearchStrategy[Value]] = {
-    "BOOLEAN": st.booleans(),
-    "TINYINT": st.integers(-(2**7), 2**7 - 1),
-    "SMALLINT": st.integers(-(2**15), 2**15 - 1),
-    "INT": st.integers(-(2**31), 2**31 - 1),
-    "BIGINT": I64,
-    "FLOAT": st.floats(width=32),
-    "DOUBLE": st.floats(),
-    "DECIMAL(18, 4)": st.integers(-(10**18) + 1, 10**18 - 1),
-    "DECIMAL(38, 10)": st.integers(-(10**38) + 1, 10**38 - 1) | st.integers(-300, 300),
-    "STRING": st.binary(max_size=20),
-    "CHAR(8)": st.binary(max_size=8),
-    "BYTES": st.binary(max_size=40),
-    "DATE": st.integers(-(2**31), 2**31 - 1),
-    "TIME(3)": st.integers(0, 86_399_999),
-    "TIMESTAMP(3)": I64.map(lambda millis: millis * 1_000_000),
-    "TIMESTAMP(9)": st.integers(-(2**63) * 1_000_000, 2**63 * 1_000_000 - 1) | I64,
-    "TIMESTAMP(6) WITH LOCAL TIME ZONE": st.integers(-(2**60), 2**60),
-}
+from tests.types.binary_row.test_row import OUTSIDE, VALUES
 
 
 def written(fields: Sequence[FieldValues], count: int) -> list[bytes]:
@@ -129,25 +108,6 @@ def test_rows_without_fields_are_their_null_bits() -> None:
     assert written([], 2) == [bytes(8), bytes(8)]
 
 
-COLUMN_VALUES: dict[str, st.SearchStrategy[Value]] = {
-    "BOOLEAN": st.booleans(),
-    "TINYINT": st.integers(-(2**7), 2**7 - 1),
-    "SMALLINT": st.integers(-(2**15), 2**15 - 1),
-    "INT": st.integers(-(2**31), 2**31 - 1),
-    "BIGINT": I64,
-    "FLOAT": st.floats(width=32),
-    "DOUBLE": st.floats(),
-    "DECIMAL(18, 4)": st.integers(-(10**18) + 1, 10**18 - 1),
-    "DECIMAL(38, 10)": st.integers(-(10**38) + 1, 10**38 - 1) | st.integers(-300, 300) | I64,
-    "STRING": st.binary(max_size=20),
-    "CHAR(8)": st.binary(max_size=8),
-    "BYTES": st.binary(max_size=40),
-    "DATE": st.integers(-(2**31), 2**31 - 1),
-    "TIME(3)": st.integers(0, 86_399_999),
-    "TIMESTAMP(3)": (I64 | st.integers(-(2**43), 2**43)).map(lambda millis: millis * 1_000_000),
-    "TIMESTAMP(9)": st.integers(-(2**63) * 1_000_000, 2**63 * 1_000_000 - 1) | I64,
-    "TIMESTAMP(6) WITH LOCAL TIME ZONE": st.integers(-(2**60), 2**60),
-}
 WITHOUT_VALUES = parse_type("ARRAY<INT>")
 
 
@@ -173,11 +133,10 @@ def shown(values: Sequence[Value | None]) -> list[str]:
 
 @st.composite
 def column_tables(draw: st.DrawFn) -> tuple[list[DataType], list[bytes]]:
-    """Types, and serialized rows of them."""
-    texts = draw(st.lists(st.sampled_from(sorted(COLUMN_VALUES)), min_size=1, max_size=5))
+    texts = draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=5))
     types = [parse_type(text) for text in texts]
     wide = draw(st.booleans()) * [parse_type("INT")] * 60
-    rows = draw(st.lists(st.tuples(*(st.none() | COLUMN_VALUES[text] for text in texts)), max_size=5))
+    rows = draw(st.lists(st.tuples(*(st.none() | VALUES[text] for text in texts)), max_size=5))
     return [*wide, *types], [serialize_row([*(None for _ in wide), *row], [*wide, *types]) for row in rows]
 
 
@@ -270,9 +229,6 @@ def test_a_broken_row_is_named(row: bytes, expectation: str) -> None:
         RowColumns(BytesColumn.of([good, row, good]), 1, "file-{}".format)
 
 
-SLOT = struct.Struct("<ii")
-
-
 @pytest.mark.parametrize(("text", "slot"), OUTSIDE)
 def test_values_outside_of_their_row_are_corrupt(text: str, slot: bytes) -> None:
     row = struct.pack(">i", 1) + bytes(8) + slot + bytes(8)
@@ -284,5 +240,5 @@ def test_values_outside_of_their_row_are_corrupt(text: str, slot: bytes) -> None
 
 
 def test_no_rows_at_all() -> None:
-    for text in COLUMN_VALUES:
+    for text in VALUES:
         assert read_at_once([], 3, 1, parse_type(text)) == []
