@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,7 +17,6 @@ from app.global_index import describe
 from app.global_index.bitmap import Dictionary
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, parse_type
-from app.work import LEDGER, REFUSE
 from tests.brute_force import matching_rows
 from tests.examples import examples
 from tests.global_index_files import WRITERS, Habits, block, btree_file, entries, found_by, varint
@@ -143,12 +143,11 @@ def test_an_entry_that_says_it_is_longer_is_damage(length: int) -> None:
 
 
 def test_memory_is_claimed_for_the_keys_that_a_small_block_expands_to(
-    monkeypatch: pytest.MonkeyPatch,
+    limit_memory: Callable[[int], None],
 ) -> None:
     count = 1 << 20
     small = block(varint(count) + bytes(3 * count), "zstd")
-    # Caches of other tests may hold a part of it.
-    monkeypatch.setattr(LEDGER, "limit", int((LEDGER.own + (64 << 20)) / REFUSE))
+    limit_memory(64 << 20)
 
     assert len(small) < 1_000
     with pytest.raises(LimitExceededError, match="keys of a global index"):
