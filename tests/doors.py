@@ -12,7 +12,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 
 
 def table() -> str:
-    """The rows: a door, its sentence, and the names that a package lets others have."""
+    """The rows: a door, and its sentence."""
     return "\n".join(_row(door) for door in doors())
 
 
@@ -34,11 +34,9 @@ def exported(door: str) -> list[str] | None:
 
 
 def _row(door: str) -> str:
-    names = exported(door)
     text = ast.get_docstring(_tree(door)) or ""
     sentence = re.split(r"(?<=[.:])\s", " ".join(text.split("\n\n")[0].split()))[0].rstrip(".:")
-    listed = "the module" if names is None else ", ".join(f"`{name}`" for name in names)
-    return f"| `{door}` | {sentence.replace('``', '`')} | {listed} |"
+    return f"| `{door}` | {sentence.replace('``', '`')} |"
 
 
 def _tree(door: str) -> ast.Module:
