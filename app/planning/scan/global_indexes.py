@@ -26,7 +26,7 @@ from app.planning.plan.state import PlanState
 from app.planning.scan.index_filter import IndexFilter
 from app.planning.scan.indexed_ranges import IndexedColumn, IndexedRange
 from app.planning.scan.row_id_groups import RowIdGroups
-from app.planning.side_files.pieces import FileSearch, run_searches
+from app.planning.side_files.pieces import FileSearch, SearchResult, run_searches
 from app.planning.version.version import Version
 from app.predicates.model import BoundLeaf, BoundPredicate, Constant, Unknown, fold, leaves
 from app.types import DataField
@@ -45,6 +45,7 @@ class Matches:
         certain: covered rows that must.
         kinds: of the index files.
         nbytes: of the index files.
+        asked: pieces of the index files that the searches needed, in words.
     """
 
     covered: RowRanges
@@ -53,6 +54,7 @@ class Matches:
     certain: BitMap64
     kinds: str
     nbytes: int
+    asked: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,21 +168,26 @@ class GlobalIndexes:
         test: BoundLeaf,
         indexed: IndexedColumn,
         jobs: Sequence[tuple[IndexedRange, slice]],
-        results: Sequence[BitMap | PaimonIndexError],
+        results: Sequence[SearchResult],
     ) -> Matches:
         """Joins the results of a test; where ranges overlap, a row may match that any of them finds."""
         condition = condition_of(test)
         is_negated = condition is not None and finds_complement(condition)
+        asked: list[SearchResult] = []
         failed: set[IndexedRange] = set()
         listed: list[tuple[IndexedRange, BitMap64]] = []
         for each, part in jobs:
-            failures = [result for result in results[part] if isinstance(result, PaimonIndexError)]
+            asked += results[part]
+            outcomes = [result.rows for result in results[part]]
+            failures = [rows for rows in outcomes if isinstance(rows, PaimonIndexError)]
             if failures:
                 is_lasting = isinstance(failures[0], UnsupportedFormatError)
                 self._warn(self.lasting if is_lasting else self.passing, test.field, str(failures[0]))
                 failed.add(each)
                 continue
-            rows = BitMap.union(BitMap(), *(one for one in results[part] if isinstance(one, BitMap)))
+            rows = BitMap.union(
+                BitMap(), *(each.rows for each in results[part] if isinstance(each.rows, BitMap))
+            )
             listed.append((each, rows_from(each.first, rows)))
         covered, all_rows = indexed.covered, indexed.rows
         if failed:
@@ -200,7 +207,7 @@ class GlobalIndexes:
         certain = matching - repeated if condition is not None and condition.exact else _NOTHING
         kinds = " and ".join(sorted({each.kind for each in indexed.ranges}))
         nbytes = sum(each.nbytes for each in indexed.ranges)
-        return Matches(covered, all_rows, matching, certain, kinds, nbytes)
+        return Matches(covered, all_rows, matching, certain, kinds, nbytes, _describe(asked))
 
     def _judge(
         self,
@@ -264,7 +271,9 @@ class GlobalIndexes:
                 outcome: Outcome = "unknown"
                 if covered:
                     outcome = "rows" if rows or covered < all_rows else "skip"
-                evidence = None if covered == all_rows else f"it covers {covered:,} of {all_rows:,} rows"
+                evidence = of_test.asked
+                if covered < all_rows:
+                    evidence = f"it covers {covered:,} of {all_rows:,} rows; {evidence}"
                 steps.append(
                     ExplainStep(
                         SkipStep.GLOBAL_INDEX,
@@ -301,3 +310,8 @@ class GlobalIndexes:
                     f"{missing:,} rows are kept that no usable global index of {name} covers: readers of "
                     "release 2 leave such rows out unless scalar-index.search-mode is full or detail"
                 )
+
+
+def _describe(asked: Sequence[SearchResult]) -> str:
+    pieces, nbytes = sum(each.pieces for each in asked), sum(each.nbytes for each in asked)
+    return f"index files asked: {len(asked):,}, pieces: {pieces:,}, bytes: {nbytes:,}"

@@ -39,25 +39,35 @@ class FileSearch(NamedTuple):
     search: Search
 
 
+class SearchResult(NamedTuple):
+    """Rows of a search, or the error that ended it; and the pieces that it asked for, with their bytes."""
+
+    rows: BitMap | PaimonIndexError
+    pieces: int
+    nbytes: int
+
+
 @dataclass(slots=True)
 class _Pending:
     number: int
     of_file: FileSearch
     pieces: Sequence[Piece]
+    asked_pieces: int = 0
+    asked_bytes: int = 0
 
     @property
     def size(self) -> int:
         return sum(piece.size for piece in self.pieces)
 
 
-def run_searches(source: IndexSource, searches: Sequence[FileSearch]) -> list[BitMap | PaimonIndexError]:
-    """Runs searches side by side, each to its rows or to the error that ended it.
+def run_searches(source: IndexSource, searches: Sequence[FileSearch]) -> list[SearchResult]:
+    """Runs searches side by side, each to its end.
 
     Raises:
         DeadlineExceededError: the request's time ran out.
         MemoryShortError: there is no memory now.
     """
-    results: list[BitMap | PaimonIndexError] = [BitMap()] * len(searches)
+    results = [SearchResult(BitMap(), 0, 0)] * len(searches)
     pending: list[_Pending] = []
     for number, search in enumerate(searches):
         _advance(_Pending(number, search, ()), None, results, pending)
@@ -75,25 +85,24 @@ def run_searches(source: IndexSource, searches: Sequence[FileSearch]) -> list[Bi
 
 
 def _advance(
-    search: _Pending,
-    decoded: Sequence[Any] | None,
-    results: list[BitMap | PaimonIndexError],
-    pending: list[_Pending],
+    search: _Pending, decoded: Sequence[Any] | None, results: list[SearchResult], pending: list[_Pending]
 ) -> None:
     """Sends a search the pieces that it named, and queues it again if it names more."""
-    of_file = search.of_file
+    of_file, asked = search.of_file, (search.asked_pieces, search.asked_bytes)
     failure = next((piece for piece in decoded or () if isinstance(piece, PaimonIndexError)), None)
     if failure is not None:
-        results[search.number] = failure
+        results[search.number] = SearchResult(failure, *asked)
         return
     try:
-        pieces = of_file.search.send(decoded)  # type: ignore[arg-type] # None begins a search
+        search.pieces = of_file.search.send(decoded)  # type: ignore[arg-type] # None begins a search
     except StopIteration as end:
-        results[search.number] = end.value
+        results[search.number] = SearchResult(end.value, *asked)
     except (CorruptIndexError, UnsupportedFormatError) as error:
-        results[search.number] = _unusable(error, of_file.path, 0)
+        results[search.number] = SearchResult(_unusable(error, of_file.path, 0), *asked)
     else:
-        pending.append(_Pending(search.number, of_file, pieces))
+        search.asked_pieces += len(search.pieces)
+        search.asked_bytes += search.size
+        pending.append(search)
 
 
 def _load(source: IndexSource, pieces: Sequence[tuple[FileSearch, Piece]]) -> list[Any]:

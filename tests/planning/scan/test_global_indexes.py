@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -155,6 +156,9 @@ def test_a_plan_is_explained_by_what_the_index_says(indexed: Indexed) -> None:
         ("global_index", "skip", "id", "id = 23"),
     }
     assert {step.index_bytes for step in asked} == {path.stat().st_size}
+    # The end of the file, and in it the index block and a block of keys.
+    (evidence,) = {step.evidence for step in asked}
+    assert re.fullmatch(r"index files asked: 1, pieces: 3, bytes: \d{3}", evidence or "")
 
 
 def test_a_limit_counts_on_what_an_index_proves(indexed: Indexed) -> None:
