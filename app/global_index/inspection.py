@@ -15,6 +15,7 @@ from app.global_index.index_file import Search, Tail
 from app.global_index.keys import read_keys
 from app.global_index.search import KINDS
 from app.types import DataType, Json, parse_type, to_json
+from app.work import check_deadline
 
 _NAME: Final = re.compile(r"(?:.*/)?(btree|bitmap)-global-index-[^/]+\.index", re.DOTALL)
 _MARKS: Final = {btree.MAGIC.to_bytes(4, "little"): "btree", bitmap.MAGIC.to_bytes(4, "big"): "bitmap"}
@@ -70,6 +71,8 @@ def _of_bitmap(index: bytes) -> list[tuple[int, int]]:
 
 
 def _block(kind: str, tail: Tail, offset: int, size: int, data_type: DataType | None) -> dict[str, Json]:
+    # An index block can list one large block very many times.
+    check_deadline()
     described: dict[str, Json] = {"offset": offset, "size": size}
     try:
         stored = _stored(tail, offset, size)
@@ -81,7 +84,8 @@ def _block(kind: str, tail: Tail, offset: int, size: int, data_type: DataType | 
             keys = read_keys(entries.data, entries.key_starts, entries.key_ends, data_type or _BYTES)
             described["row_count"] = int(read_varints(entries.data, entries.value_starts)[0].sum())
     except (CorruptIndexError, UnsupportedFormatError) as error:
-        return described | {"error": {"detail": str(error), "offset": offset}}
+        detail = error.expectation if isinstance(error, CorruptIndexError) else str(error)
+        return described | {"error": {"detail": detail, "offset": offset}}
     described["key_count"] = len(keys)
     if data_type is not None and len(keys):
         ends = (min(keys.tolist()), max(keys.tolist()))

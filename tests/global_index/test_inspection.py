@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from app.errors import CorruptIndexError, UnsupportedFormatError
+from app.errors import CorruptIndexError, DeadlineExceededError, UnsupportedFormatError
 from app.file_index.bitmap import BITMAP
 from app.global_index import describe, kind_of
 from app.types import DataField, parse_type
+from app.work import time_limit
 from tests.global_index_files import COMPRESSIONS, WRITERS, Habits
 from tests.tables import payload
 
@@ -61,9 +62,16 @@ def test_a_damaged_block_is_described_by_its_error(kind: str) -> None:
 
     damaged: Any = describe(kind, content[:at] + b"\xff" + content[at + 1 :], BIGINT, ALL)
 
-    assert "checksum" in damaged["blocks"][1]["error"]["detail"]
+    assert damaged["blocks"][1]["error"]["detail"].startswith("expected a block of checksum ")
     assert damaged["blocks"][1]["error"]["offset"] == at
     assert [damaged["blocks"][0], *damaged["blocks"][2:]] == [whole["blocks"][0], *whole["blocks"][2:]]
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_file_of_many_blocks_is_described_until_the_deadline(kind: str) -> None:
+    """A small file can list a large block very many times."""
+    with time_limit(0), pytest.raises(DeadlineExceededError):
+        describe(kind, made(kind), BIGINT, ALL)
 
 
 @pytest.mark.parametrize("kind", WRITERS)

@@ -11,7 +11,7 @@ from app.errors import LimitExceededError, UnsupportedFormatError
 from app.planning import pruned
 from app.planning.plan.file_plan import KeepReason
 from app.planning.pruned import PrunedSnapshot
-from app.planning.request.requests import PlanRequest, SnapshotSelector, TableRef
+from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
 from app.planning.service import IndexService
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.types import DataField, parse_type
@@ -202,6 +202,15 @@ def test_row_ids_to_read_are_named(
     found = snapshot.row_ranges
     named = None if found is None else [list(each) for each in zip(found.first, found.last, strict=True)]
     assert (snapshot.files_named, named) == (files, ranges)
+
+
+def test_rows_of_a_plan_are_held_once(indexed: IndexService) -> None:
+    asked = PlanRequest(filter="n = 3", selection=SelectionForm.RANGES)
+
+    plan = indexed.plan(TableRef("golden", "pypaimon", "updated"), asked)
+
+    assert plan.files.joined_rows
+    assert not plan.skipped_files.joined_rows
 
 
 def test_few_rows_of_most_files_are_named(indexed: IndexService) -> None:

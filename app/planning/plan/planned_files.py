@@ -157,7 +157,13 @@ class PlannedFiles(Sequence[FilePlan]):
     def without_files(self) -> PlannedFiles:
         """No files, in the form of these."""
         return replace(
-            self, table=self.table.slice(0, 0), selections={}, deletions={}, deleted={}, steps=None
+            self,
+            table=self.table.slice(0, 0),
+            selections={},
+            joined_rows={},
+            deletions={},
+            deleted={},
+            steps=None,
         )
 
     def take(self, places: NDArray[np.int64]) -> PlannedFiles:
