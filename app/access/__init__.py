@@ -17,7 +17,7 @@ __all__ = [
     "EVERYBODY",
     # A caller's name, and the tables that they may see.
     "Caller",
-    # Rights beside reading.
+    # A caller's rights.
     "Role",
     # The tokens of one file, by the SHA-256 digest of their secrets.
     "TokenBook",

@@ -3,7 +3,7 @@
 A tokens file is YAML (JSON is YAML, too)::
 
     tokens:
-      - name: spark                    # stands in logs; not secret
+      - name: spark                    # shown in logs; not secret
         sha256: "9f86d081884c7d65..."  # of the secret, 64 hexadecimal digits
         role: reader                   # or admin
         warehouses: [main]             # ["*"] for all
@@ -53,7 +53,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
 
 
 class Role(StrEnum):
-    """Rights beside reading."""
+    """Rights of a caller; each role may read."""
 
     READER = "reader"
     ADMIN = "admin"

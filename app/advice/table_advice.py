@@ -55,7 +55,7 @@ MOST_FILES: Final = 1_000
 """Default number of data files whose index heads are read."""
 
 _LARGE_SHARE: Final = 1 / 3
-# Bloom filters up to so many times the needed size are not worth rewriting.
+# Bloom filters up to this many times the needed size are not worth rewriting.
 _ROOMY: Final = 2
 _EMBEDDABLE_BYTES: Final = 8 << 10
 _LARGE_EMBEDDED_BYTES: Final = 64 << 20

@@ -32,7 +32,7 @@ __all__ = [
     "ignore_progress",
     # Reads columns of a data file.
     "read_columns",
-    # Warns of indexes that are large beside their data.
+    # Warns of indexes that are large compared with their data.
     "size_warning",
     # Options that declare proposed indexes.
     "table_options",

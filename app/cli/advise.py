@@ -39,7 +39,7 @@ def advise(
         return _advise_file(data, schema, columns)
     version = invocation.opened.service.resolve(invocation.table, invocation.read().selector)
     with progress("reading index heads", files) as advance, missing_file_means_expired(version):
-        # This process has made no plans, so the advice knows no usage.
+        # This process has made no plans, so the advice has no usage to count.
         answer = advise_table(version, TableUsage(), most_files=files, advance=advance)
     return InWords(answer, _print_table_advice)
 

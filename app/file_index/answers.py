@@ -6,7 +6,7 @@ happens where values share a key (timestamps above microseconds). A plan that is
 (:data:`OutOfTime`) does not look up long lists of keys.
 
 The answer about one file is ``SKIP`` (no row can match), ``KEEP`` (nothing is known) or a set of row
-positions outside of which no row matches. Unlike in the engine, an answer also has a flag, *exact*, which is
+positions outside which no row matches. Unlike in the engine, an answer also has a flag, *exact*, which is
 true if every row in it satisfies the predicate. Exactness decides ``residual`` and whether top-n may narrow
 further.
 
@@ -171,7 +171,7 @@ SKIP: Final = Decision.SKIP
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """0-based row positions outside of which no row matches; never empty, shared, so do not modify them."""
+    """0-based row positions outside which no row matches; never empty, shared, so do not modify them."""
 
     positions: BitMap
     exact: bool

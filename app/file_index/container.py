@@ -53,7 +53,7 @@ def read_name(cursor: Cursor, what: str) -> str:
 
 
 def write_name(name: str) -> bytes:
-    """Encodes a name behind its length. Raises ValueError: it takes more than 65535 bytes."""
+    """Encodes a name after its length. Raises ValueError: it takes more than 65535 bytes."""
     stored = encode(name)
     if len(stored) > MAX_NAME_BYTES:
         raise ValueError(f"a name takes at most {MAX_NAME_BYTES} bytes, not {len(stored)}")
@@ -85,7 +85,7 @@ MAGIC: Final = 1493475289347502
 _MAGIC_BYTES: Final = MAGIC.to_bytes(8)
 VERSION: Final = 1
 _DATA_FILES: Final = {b"PAR1": "a Parquet file", b"ORC": "an ORC file", b"Obj\x01": "an Avro file"}
-"""Magic of data files, which people pass in place of their index files."""
+"""Magic of data files, which people pass instead of their index files."""
 EMPTY_START: Final = -1
 MAX_BYTES: Final = (1 << 31) - 1
 """Largest container, and so the largest payload: offsets are signed integers of 4 bytes."""
@@ -114,16 +114,16 @@ class Entry:
 
     @property
     def is_empty(self) -> bool:
-        """True if the entry says that no row has a value."""
+        """True if the entry records that no row has a value."""
         return self.start == EMPTY_START and self.length == 0
 
     @property
     def end(self) -> int:
-        """Offset just behind the payload."""
+        """Offset just after the payload."""
         return self.start + self.length
 
     def lies_within(self, size: int) -> bool:
-        """True if a file of ``size`` bytes can hold the payload behind the fixed part of its head."""
+        """True if a file of ``size`` bytes can hold the payload after the fixed part of its head."""
         return self.start >= FIXED_HEAD_BYTES and self.length >= 0 and self.end <= size
 
 

@@ -327,7 +327,7 @@ class BitmapHeads:
 
 
 def skip_bitmaps(cursors: Cursors) -> None:
-    """Moves the cursors behind the next bitmap; cursors that are at none are no longer sound."""
+    """Moves the cursors past the next bitmap; cursors that are at none are no longer sound."""
     starts = cursors.at
     heads = BitmapHeads.read(cursors)
     owners, values = heads.cardinalities(cursors.data, ~heads.with_runs)

@@ -56,12 +56,12 @@ Keys = NDArray[Any]
 
 
 def takes(data_type: DataType) -> bool:
-    """Tell whether global indexes hold values of a type."""
+    """Return True if global indexes hold values of a type."""
     return data_type.root in _WIDTHS or data_type.root in STRING_ROOTS or data_type.root in TIMESTAMP_ROOTS
 
 
 def same_keys(one: DataType, other: DataType) -> bool:
-    """Tell whether a key of one type means the value of the other that is serialized alike."""
+    """Return True if a key of one type means the value of the other that is serialized alike."""
     is_text = one.root is other.root is TypeRoot.VARCHAR
     return is_text or (one.root, one.precision, one.scale) == (other.root, other.precision, other.scale)
 

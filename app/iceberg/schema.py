@@ -92,7 +92,7 @@ def schema_json(schema: TableSchema, *, millis: bool) -> dict[str, Json]:
 
 
 def same_type(one: DataField, other: DataField) -> bool:
-    """Tell whether clients see one type in two forms of a column."""
+    """Return True if clients see one type in two forms of a column."""
     try:
         return _type(one, millis=True) == _type(other, millis=True)
     except ValueError:
@@ -276,7 +276,7 @@ class Columns:
         return self.by_id[number]
 
     def _is_within(self, name: str) -> bool:
-        """Tell whether a name leads into a nested column; Java omits ``element`` and ``value``."""
+        """Return True if a name leads into a nested column; Java omits ``element`` and ``value``."""
         whole = [field for field in self.by_name.values() if field is not None]
         return any(
             field.type.root in NESTED_ROOTS and name.startswith(f"{self.fold(field.name)}.")

@@ -86,7 +86,7 @@ def check_deletable(name: str, version: Version) -> None:
     if not schema.options.deletion_vectors:
         raise UnsupportedFormatError(
             f"table {name} has no deletion vectors: set deletion-vectors.enabled, or delete with the engine, "
-            f"which writes its files anew"
+            f"which rewrites its files"
         )
     if schema.options.data_evolution:
         raise UnsupportedFormatError(f"table {name} has data evolution: delete its rows with the engine")

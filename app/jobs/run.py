@@ -96,7 +96,7 @@ _PAUSE_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class FilesOfRun:
-    """Paths of the files that the tasks of a run have written, found anew by each iteration.
+    """Paths of the files that the tasks of a run have written, listed again by each iteration.
 
     Iteration first waits for the end of the tasks. If some were killed, it lists directories until nothing
     new appears. ``listed``: returns the paths of all files in the directories that the run may write to.

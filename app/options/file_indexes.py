@@ -5,7 +5,7 @@ option                                      meaning
 ==========================================  ==============================================================
 ``file-index.<kind>.columns``               columns, separated by commas
 ``file-index.<kind>.<column>.<option>``     an option of one index; each kind has its own
-``file-index.in-manifest-threshold``        a container of at most so many bytes (500 b unless it is set)
+``file-index.in-manifest-threshold``        maximum bytes of a container (500 b unless it is set)
                                             goes into the manifest instead of a file
 ==========================================  ==============================================================
 

@@ -26,7 +26,7 @@ __all__ = [
     "NO_ARROW",
     # The column of row ids, with the engine's number.
     "ROW_ID",
-    # Stands for a number of NULLs that nobody knows.
+    # Stands for an unknown number of NULLs.
     "UNKNOWN_COUNT",
     # Bounds and NULLs of a column in each of n files.
     "ColumnBounds",

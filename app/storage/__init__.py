@@ -20,11 +20,11 @@ __all__ = [
     "CacheRoom",
     # The numbers of one cache, as answers have them.
     "CacheState",
-    # The columns of an entry, which stay where its bytes lie.
+    # The columns of an entry, as views of its bytes.
     "Columns",
     # Says that an entry is not what was written.
     "DamagedEntryError",
-    # Lists each warehouse at start and then every minute, beside all requests, and warns of failures.
+    # Lists each warehouse at start and then every minute, in the background, and warns of failures.
     "Listings",
     # Threads that read files side by side.
     "Readers",
@@ -36,7 +36,7 @@ __all__ = [
     "SharedCacheState",
     # The store that processes share.
     "SharedTier",
-    # The entry of one key, in whichever tier it lies.
+    # The entry of one key, in any tier.
     "TierEntry",
     # This machine's directory and the shared store, if there are any.
     "Tiers",
@@ -44,11 +44,11 @@ __all__ = [
     "Warehouse",
     # Writes below the root of a warehouse, and below its external roots.
     "Writing",
-    # Lists a warehouse, and so tells one that is missing from one that is empty.
+    # Lists a warehouse; raises if it is missing instead of empty.
     "check_listable",
-    # Whether an error of a store says that there is no such file.
+    # Returns True if a store's error means that the file does not exist.
     "is_missing",
-    # Whether an error of a store says that it was silent for too long.
+    # Returns True if a store's error means that it timed out.
     "is_timeout",
     # Removes objects of the shared cache that are older than a time.
     "prune_shared",

@@ -139,7 +139,7 @@ class ByteCache(Generic[Item]):
         return self.get_many((key,)).get(key)
 
     def get_many(self, keys: Iterable[Key]) -> dict[Key, Item]:
-        """Returns the cached objects among ``keys``, at one moment."""
+        """Returns the objects among ``keys`` that are cached, all looked up at once."""
         distinct = dict.fromkeys(keys)
         with self._lock:
             now = time.monotonic()
@@ -226,7 +226,7 @@ class ByteCache(Generic[Item]):
             self._make_room(weight, unused_seconds)
 
     def statistics(self) -> CacheState:
-        """Returns the counters, at one moment."""
+        """Returns a consistent copy of the counters."""
         capacity = self._reach
         with self._lock:
             return CacheState(

@@ -38,11 +38,11 @@ def check_listable(warehouse: Warehouse) -> None:
 
 
 class MissingWarehouseError(StorageError):
-    """Storage says that the directory or bucket of a warehouse does not exist."""
+    """Storage reports that the directory or bucket of a warehouse does not exist."""
 
 
 class Listings:
-    """Lists each warehouse at start and then every minute, beside requests, and warns of failures.
+    """Lists each warehouse at start and then every minute, in the background, and warns of failures.
 
     ``listable``: success of the last listing by name, once there was one. ``missing``: names of warehouses
     whose directory or bucket does not exist.

@@ -39,9 +39,9 @@ from app.work import Claim, check_deadline, time_limit, waiting
 
 _log = logging.getLogger("paimon_index.storage")
 
-# The first call for an object asks for so many bytes beyond the expected ones, which covers most objects.
+# The first call for an object asks for this many bytes beyond the expected ones, which covers most objects.
 _FIRST_BYTES: Final = 1 << 20
-# Bytes of each further call, beside the buffer of the whole.
+# Bytes of each further call, in addition to the buffer of the whole.
 _PIECE_BYTES: Final = 16 << 20
 # Time limit of the first call for an object, and of the store's first answer after opening.
 _WAIT_SECONDS: Final = 1.0
@@ -151,7 +151,7 @@ class SharedTier:
         wait(pending)
 
     def statistics(self) -> SharedCacheState:
-        """Returns the counters, at one moment."""
+        """Returns a consistent copy of the counters."""
         with self._lock:
             return SharedCacheState(**self._counts)
 

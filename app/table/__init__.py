@@ -26,7 +26,7 @@ __all__ = [
     "MOST_READS",
     # The bucket of rows that compaction will give one.
     "POSTPONED_BUCKET",
-    # Memory that the decoding process takes beside files.
+    # Memory that the decoding process takes in addition to files.
     "PROCESS_BYTES",
     # The most bytes of a schema that is read.
     "SCHEMA_BYTES",
@@ -54,7 +54,7 @@ __all__ = [
     "TableReader",
     # One schema of a table, with the defaults of its version.
     "TableSchema",
-    # Tells whether a text can name a database, table or branch.
+    # Returns True if a text can name a database, table or branch.
     "is_name",
     # Reads a snapshot, tag or schema.
     "read_small",

@@ -105,7 +105,7 @@ class JsonObject:
 
     @classmethod
     def of(cls, members: object, what: str) -> Self:
-        """Wrap an object inside of a document."""
+        """Wrap an object inside a document."""
         if not isinstance(members, dict):
             raise CorruptMetadataError(f"expected {what} to be a JSON object, found {members!r:.50}")
         return cls(members, what)
@@ -206,7 +206,7 @@ class Snapshot:
     total_record_count: int | None
     next_row_id: int | None
     # Digest of the file's bytes. Snapshot numbers are used again after a rollback, or once a table is dropped
-    # and made anew; contents are not.
+    # and recreated; contents are not.
     digest: str
 
     @classmethod

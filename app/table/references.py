@@ -49,7 +49,7 @@ class ListingPart(Generic[Key, ListingEntry]):
 
     # By key, ascending.
     entries: dict[Key, ListingEntry]
-    # The key that the next page begins behind; None on the last page.
+    # The key that the next page begins after; None on the last page.
     last: Key | None
 
     @classmethod
@@ -61,7 +61,7 @@ class ListingPart(Generic[Key, ListingEntry]):
         read: Callable[[Key], ListingEntry | None],
         readers: Readers,
     ) -> ListingPart[Key, ListingEntry]:
-        """Read the page that begins behind ``after``; None for the first page.
+        """Read the page that begins after ``after``; None for the first page.
 
         ``read`` returns an entry, or None if it is gone; several threads call it.
         """

@@ -135,7 +135,7 @@ class ResolvedSnapshot:
     tag: str | None
     directory: str
     # Changes with anything that could change an answer. Numbers of snapshots and schemas do not suffice: they
-    # are used again after a rollback, or once a table is dropped and made anew.
+    # are used again after a rollback, or once a table is dropped and recreated.
     identity: str
     # Monotonic time of the lookup in storage; equality ignores it.
     seen_at: float = field(compare=False)
@@ -272,7 +272,7 @@ class Versions:
             try:
                 return read_schema(self.reader, references, newest)
             except NotFoundError:
-                # The table was made anew: the listing decides.
+                # The table was recreated: the listing decides.
                 pass
         return read_schema(self.reader, references, references.schema_ids()[-1])
 

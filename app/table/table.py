@@ -6,7 +6,7 @@
     <table>/[<data-file.path-directory>/][<partition>/]bucket-<n>/<data file>, <its extra files>
     <table>/index/<index file>, or beside the data under index-file-in-data-file-dir
 
-A file with an external path lies exactly there, and its extra files beside it.
+A file with an external path is at that path, and its extra files beside it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class TablePaths:
         return self.global_index_file(entry)
 
     def global_index_file(self, entry: IndexEntry) -> str:
-        """Return the path of a global index file, which never lies beside the data."""
+        """Return the path of a global index file, which is never beside the data."""
         return entry.file.external_path or f"{self.directory}/index/{entry.file.file_name}"
 
     def any_index_file(self, entry: IndexEntry) -> str:
@@ -175,11 +175,11 @@ class Table:
         return schema
 
     def paths(self, resolved: ResolvedSnapshot) -> TablePaths:
-        """Return the paths of a version's files. Files of a branch lie in the main table's directory."""
+        """Return the paths of a version's files. Files of a branch are in the main table's directory."""
         return TablePaths(self.directory, resolved.schema)
 
     def lacks(self, resolved: ResolvedSnapshot, path: str) -> bool:
-        """Tell whether a file is missing while the version's snapshot or tag is still unchanged."""
+        """Return True if a file is missing while the version's snapshot or tag is still unchanged."""
         if resolved.snapshot is None or self._storage.exists(path):
             return False
         references = self._references(resolved.branch)
@@ -195,7 +195,7 @@ class Table:
 
     @property
     def is_at_its_name(self) -> bool:
-        """True if the table lies in the directory that its name implies."""
+        """True if the table is in the directory that its name implies."""
         return self.directory == f"{self.database}{DATABASE_SUFFIX}/{self.name}"
 
     @property
@@ -207,8 +207,8 @@ class Table:
     def _existing(self, branch: str | None) -> Iterator[References]:
         """Yield the references of a table; the end of the block raises NotFoundError if there is none."""
         references = self._references(branch)
-        # Listing the schemas proves that the table exists; it runs beside the block, so it costs no extra
-        # round trip.
+        # Listing the schemas proves that the table exists; it runs in parallel to the block, so it costs no
+        # extra round trip.
         schema_ids = self.reader.readers.begin(references.schema_ids)
         yield references
         wait_for(schema_ids)
@@ -230,7 +230,7 @@ class Table:
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a text can name a database, table or branch: one printable path segment."""
+    """Return True if a text can name a database, table or branch: one printable path segment."""
     return text not in ("", ".", "..") and "/" not in text and text.isprintable()
 
 
@@ -300,14 +300,14 @@ class Catalog:
     def table(self, database: str, name: str, directory: str | None = None) -> Table:
         """Return a table, which need not exist: nothing is read yet.
 
-        The table lies at ``directory``, or where its name puts it. NotFoundError: the name or directory
+        The table is at ``directory``, or where its name puts it. NotFoundError: the name or directory
         cannot be a table's.
         """
         named = self._directory(database)
         if not is_name(name):
             raise NotFoundError(f"there is no table {database}.{name}")
         if directory and _IS_BRANCH.search(directory):
-            # It looks like a table, but its manifests and files lie in the table that it is a branch of.
+            # It looks like a table, but its manifests and files are in the table that it is a branch of.
             raise NotFoundError(
                 f"{directory} is a branch of a table: give the location of that table, and name the branch"
             )

@@ -58,7 +58,7 @@ SHRINK: Final = 0.8
 REFUSE: Final = 0.9
 
 RECENT_SECONDS: Final = 60.0
-"""Objects used within so many seconds are evicted last."""
+"""Objects used within this many seconds are evicted last."""
 
 Purpose: TypeAlias = Literal["bodies", "loads", "reads", "decoding", "plans"]
 
@@ -75,7 +75,7 @@ _TRIM_BYTES: Final = 64 << 20
 # Returning memory takes longer the more there is of it, and what was returned has to be got again.
 _TRIM_SECONDS: Final = 5.0
 _RELIEF_SECONDS: Final = 0.2
-# More than this beside what caches hold may be memory that was freed.
+# More than this beyond the caches' bytes may be memory that was freed.
 _LOOSE: Final = 1.2
 _LOOSE_BYTES: Final = 160 << 20
 _LOOSE_SECONDS: Final = 10.0
@@ -195,7 +195,7 @@ class Ledger:
 
     @property
     def room(self) -> float:
-        """Most bytes of all claims together."""
+        """Maximum bytes of all claims together."""
         return int(self.limit * REFUSE) - self.own if self.limit else math.inf
 
     @property

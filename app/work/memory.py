@@ -2,7 +2,7 @@
 
 The limit is the least of its control groups, its own limit and the machine's memory. The own limit
 (``RLIMIT_AS``, ``ulimit -v``) counts reserved memory as well, such as stacks, arenas and mapped libraries.
-Control groups nest, and each bounds those inside of it. Linux has two versions:
+Control groups nest, and each bounds those inside it. Linux has two versions:
 
 ========= ============================= ==========================================================
 version   line of ``/proc/self/cgroup`` files of a group that bound its memory

@@ -117,7 +117,7 @@ class _Pieces(json.JSONDecoder):
 
     def _piece(self, text: str) -> list[Any]:
         values, end = self._scan(f"[{text}]", 0)
-        # A bracket or edge inside of a text cuts it: such a piece is not a whole list by itself.
+        # A bracket or edge inside a text cuts it: such a piece is not a whole list by itself.
         if end < len(text) + 2 or not values:
             raise ValueError("a text has a bracket, or something is wrong")
         return values  # type: ignore[no-any-return]

@@ -3,7 +3,7 @@
 Values are text and read as such; an unknown parameter is an error, like an unknown member of a body.
 
 The path names a table, or the parameter ``location`` gives its directory, for catalogs whose directories do
-not follow from names. The names of the path are then the caller's own. Rights follow the directory: it lies
+not follow from names. The names of the path are then the caller's own. Rights follow the directory: it is
 below the root of the warehouse of the path, and that warehouse's rights apply.
 """
 

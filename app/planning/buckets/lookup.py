@@ -52,7 +52,7 @@ from app.types.values import integer_range, same_in_sql
 from app.work import check_deadline
 
 MAX_BYTES: Final = 64 * 1024 * 1024
-# Estimated overhead of a Python value beside its bytes.
+# Estimated overhead of a Python value on top of its bytes.
 _VALUE_BYTES: Final = 64
 # Continuation bytes of UTF-8.
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))

@@ -135,7 +135,7 @@ def _hash_alike(written: DataType, present: DataType) -> bool:
 
 
 MAX_KEYS: Final = 1000
-"""Most keys tried; with more, the filter counts as not pinning the key, as in the engine."""
+"""Maximum number of keys tried; with more, the filter counts as not pinning the key, as in the engine."""
 
 
 def pinned_keys(predicate: BoundPredicate, fields: Sequence[DataField]) -> list[tuple[Value, ...]] | None:

@@ -2,7 +2,7 @@
 
 Every candidate file is asked the first question (:mod:`app.file_index.evaluation`). The second is asked for
 kept files if the request needs rows, for files that only rows can decide, as under an AND of two indexes that
-know rows, and for explanations. An index that is damaged or cannot be read keeps its file, and the plan
+find rows, and for explanations. An index that is damaged or cannot be read keeps its file, and the plan
 warns.
 
 A file's indexes have the names and types of *its* schema. Columns are matched by id: a column that was
@@ -63,7 +63,7 @@ class IndexFilter:
     indexes: FileIndexes
     warnings: list[str]
     budget: Budget
-    # Files whose indexes know matching rows, with the filter in the columns of their schema.
+    # Files whose indexes find matching rows, with the filter in the columns of their schema.
     _narrowing: list[tuple[BoundPredicate, NDArray[np.int64]]] = field(default_factory=list)
     _unreadable: set[int] = field(default_factory=set)
     # Not asked every value of long lists.

@@ -31,7 +31,7 @@ _NO_DATA_FILE: Final = r"\.blob$|\.vector\."
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowIdGroups:
-    """Files in groups, one group behind the other.
+    """Files in groups, one after the other.
 
     Attributes:
         members: int64, shape (m,): the files by group, in it data files first, the newest before the others.

@@ -161,7 +161,7 @@ class DiskTier:
             self._drop(self._path(key))
 
     def statistics(self) -> DiskCacheState:
-        """Returns the counters, at one moment."""
+        """Returns a consistent copy of the counters."""
         with self._lock:
             return DiskCacheState(
                 entries=self._entries,

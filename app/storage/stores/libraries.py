@@ -47,7 +47,7 @@ _LIBRARIES: Final = {
     "http": "http",
     "https": "http",
 }
-# Most bytes of a key in S3; other stores allow no more.
+# Maximum bytes of a key in S3; other stores allow no more.
 _LONGEST_KEY: Final = 1024
 # Names that libraries give a file's modification time.
 _TIME_NAMES: Final = ("last_modified", "LastModified", "mtime", "updated", "created")

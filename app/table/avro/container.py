@@ -54,7 +54,7 @@ class Block:
 
 
 _MARK_BYTES = 16
-# The Rust reader silently drops bytes that remain behind a block's records. To notice them, the blocks of a
+# The Rust reader silently drops bytes that remain after a block's records. To notice them, the blocks of a
 # file become records of one file in memory: an array of the block's records, and a random mark. The array's
 # end and the mark are found only if the records fill their block exactly, and no writer of a block can know
 # the mark.
@@ -64,7 +64,7 @@ _SCHEMA = (
     b'{"name":"mark","type":{"type":"fixed","name":"mark","size":16}}]}'
 )
 _SYNC = bytes(16)
-# Unused room in the buffers of more records is small beside the records.
+# Unused room in the buffers of more records is small compared with the records.
 _MOVED_BYTES: Final = 1 << 20
 _END = b"\x00"
 
@@ -82,7 +82,7 @@ def _decode(blocks: Sequence[Block], schema: bytes) -> pa.StructArray:
     file = _file(blocks, schema, mark)
     try:
         source = _AVRO_SOURCE([lambda: nullcontext(io.BytesIO(file))], strict=False, utf8_view=False)
-        # A batch of exactly these records ends the reading: nothing behind them is looked at.
+        # A batch of exactly these records ends the reading: nothing after them is looked at.
         batches = source.batch_iter(len(blocks), None)
         batch = pa.record_batch(next(batches))
     except Exception as error:

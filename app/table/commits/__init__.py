@@ -35,13 +35,13 @@ __all__ = [
     "Expectations",
     # Records of manifest lists, kept whole to be listed again.
     "ListedManifests",
-    # Entries of a manifest as a list tells of them.
+    # Summary of a manifest's entries, from its manifest list.
     "Outline",
     # Names of the hash indexes of each partition.
     "hash_index_names",
     # The highest sequence number of each bucket that has files.
     "highest_sequences",
-    # Tells a file from all others.
+    # Identifies a file among all others.
     "identity",
     # The record that lists a manifest.
     "listed",

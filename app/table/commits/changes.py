@@ -146,7 +146,7 @@ class Changes:
                 )
 
     def are_in(self, manifests: Sequence[Manifest], index_entries: Collection[IndexEntry]) -> bool:
-        """Tell whether a snapshot contains the changes."""
+        """Return True if a snapshot contains the changes."""
         # Names of added files are unique to a commit, so additions identify it.
         added = self.files_of(FileKind.ADD)
         if added:
@@ -213,7 +213,7 @@ class Changes:
             if (entry.partition, entry.bucket, entry.file.file_name) not in removed
         }
         for entry in self.index_files:
-            # A new index file must replace exactly the one that this commit knows.
+            # A new index file must replace exactly the one that this commit has read.
             if entry.kind is FileKind.ADD and takes_place(entry, mode) and _slot(entry) in slots:
                 other = slots[_slot(entry)].file.file_name
                 raise CommitConflictError(

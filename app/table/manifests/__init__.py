@@ -45,7 +45,7 @@ __all__ = [
     "load_value",
     # Reads a value from columns.
     "read_value",
-    # Tells whether a manifest removes files.
+    # Returns True if a manifest removes files.
     "removes_files",
     # Stores a value in an entry of the disk cache.
     "store_value",

@@ -60,7 +60,7 @@ def _columnar_kind(data: Buffer) -> str | None:
 
 
 def is_orc(data: Buffer) -> bool:
-    """Tell whether a file is in ORC."""
+    """Return True if a file is in ORC."""
     return _columnar_kind(data) == "ORC"
 
 

@@ -30,7 +30,7 @@ __all__ = [
     "key_bounds",
     # Ranks of each file's smallest and largest key among all keys.
     "key_ranks",
-    # Tells whether some writers store a type in their local time.
+    # Returns True if some writers store a type in their local time.
     "may_be_in_other_zones",
     # Bounds of a partition column in each manifest of a list.
     "partition_bounds",
