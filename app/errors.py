@@ -138,9 +138,9 @@ class UnknownPlaceError(NotFoundError):
 
     def naming(self, names: Sequence[str]) -> str:
         """The message with a suggestion from ``names``."""
-        what = "warehouses" if self.warehouse is None else "databases"
+        plural = "warehouses" if self.warehouse is None else "databases"
         # Without names the caller may lack rights, so the message must not say that there are none.
-        return f"{self}{hint(self.name, names, what=what)}" if names else str(self)
+        return f"{self}{hint(self.name, names, plural=plural)}" if names else str(self)
 
 
 class SnapshotExpiredError(NotFoundError):

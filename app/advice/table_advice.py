@@ -409,7 +409,7 @@ def statements(version: Version, options: Mapping[str, str | None]) -> list[str]
     )
     removed = ", ".join(_text(name) for name, value in options.items() if value is None)
     written = (("SET", values), ("UNSET", removed))
-    return [f"ALTER TABLE {table} {verb} TBLPROPERTIES ({what})" for verb, what in written if what]
+    return [f"ALTER TABLE {table} {verb} TBLPROPERTIES ({label})" for verb, label in written if label]
 
 
 def _items(column: str, rows: int) -> dict[str, str]:

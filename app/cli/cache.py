@@ -48,8 +48,8 @@ def prune(
     if as_json:
         print_line(json.dumps(asdict(pruned)))
         return
-    what = "would be removed" if dry_run else "removed"
+    label = "would be removed" if dry_run else "removed"
     print_line(
-        f"{pruned.removed} entries of {pruned.removed_bytes} bytes {what}, "
+        f"{pruned.removed} entries of {pruned.removed_bytes} bytes {label}, "
         f"{pruned.left} of {pruned.left_bytes} bytes left"
     )

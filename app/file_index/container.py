@@ -40,15 +40,15 @@ _LENGTH = struct.Struct(">H")
 _NUL = b"\xc0\x80"
 
 
-def read_name(cursor: Cursor, what: str) -> str:
+def read_name(cursor: Cursor, label: str) -> str:
     """Reads a name. Raises CorruptIndexError: it is no modified UTF-8, or has half a surrogate pair."""
     start = cursor.position
-    stored = bytes(cursor.take(cursor.u16(f"length of the {what}"), what))
+    stored = bytes(cursor.take(cursor.u16(f"length of the {label}"), label))
     try:
         return decode(stored)
     except UnicodeError as error:
         raise CorruptIndexError(
-            f"expected modified UTF-8 as the {what}, found {stored!r:.100}", offset=start
+            f"expected modified UTF-8 as the {label}, found {stored!r:.100}", offset=start
         ) from error
 
 

@@ -188,7 +188,7 @@ class _Reader:
     def _test(self, name: str, members: Mapping[Any, object], *, negated: bool) -> Predicate:
         check_deadline()
         if name not in _NEGATIONS:
-            tests = hint(name, sorted(_NEGATIONS), what="tests")
+            tests = hint(name, sorted(_NEGATIONS), plural="tests")
             raise FilterError(f"{name!r:.100} is not a test of expressions{tests}")
         if negated:
             name = _NEGATIONS[name]

@@ -266,7 +266,7 @@ class Columns:
             return self.by_name[folded]
         if name in _METADATA_COLUMNS or self._is_within(folded):
             return None
-        suggestion = hint(name, self.by_name, what="columns")
+        suggestion = hint(name, self.by_name, plural="columns")
         raise FilterError(f"there is no column {name!r:.200}{suggestion}", column=name)
 
     def of_id(self, number: int) -> DataField | None:

@@ -343,11 +343,11 @@ class SharedTier:
     def _note_failure(self, error: PaimonIndexError) -> None:
         with self._lock:
             self._counts["failures"] += 1
-        what = "is too slow" if isinstance(error, DeadlineExceededError) else f"fails: {error}"
-        self._warn(f"it {what}; its entries are read from the warehouses instead")
+        label = "is too slow" if isinstance(error, DeadlineExceededError) else f"fails: {error}"
+        self._warn(f"it {label}; its entries are read from the warehouses instead")
 
-    def _warn(self, what: str) -> None:
+    def _warn(self, label: str) -> None:
         with self._lock:
             is_first, self._has_warned = not self._has_warned, True
         if is_first:
-            _log.warning("the shared cache %s: %s", self._store.public_url, what)
+            _log.warning("the shared cache %s: %s", self._store.public_url, label)

@@ -105,11 +105,11 @@ class TableMetadata:
     damaged, or has another size than recorded).
     """
 
-    def __init__(self, reader: TableReader, directory: str, what: str) -> None:
+    def __init__(self, reader: TableReader, directory: str, label: str) -> None:
         self._reader = reader
         self._storage = reader.storage
         self._directory = directory
-        self._what = what
+        self._label = label
 
     def manifest_files(self, resolved: ResolvedSnapshot) -> tuple[ManifestFile, ...]:
         """List the manifests of a version: the base first, then the delta of its commit."""
@@ -143,15 +143,15 @@ class TableMetadata:
 
         Raises:
             LimitExceededError: the manifests exceed the memory budget and cannot be spilled to disk.
-            UnsupportedFormatError: the table was written under write-mode=change-log without a primary key.
+            UnsupportedFormatError: the table was written with write-mode=change-log without a primary key.
         """
         files = self.manifest_files(resolved) if files is None else files
         manifests = tuple(self._get_all(self._reader.manifests, files, _MANIFEST, at_once=at_once))
         # Releases without write modes accept the option, and write files without keys.
         if resolved.schema.counts_rows and any(manifest.has_keys for manifest in manifests):
             raise UnsupportedFormatError(
-                f"{self._what} has no primary key and was written under write-mode=change-log (value_count): "
-                f"its files hold rows with counts, which only releases 0.4 and 0.5 read: copy it into a new "
+                f"{self._label} has no primary key and was written with write-mode=change-log (value_count): "
+                f"its files hold rows with counts, which only releases 0.4 and 0.5 read: copy it to a new "
                 f"table with one of these"
             )
         return manifests
@@ -164,11 +164,11 @@ class TableMetadata:
         """Put a manifest into the cache again, so that its weight includes values derived from it."""
         self._reader.manifests.put(self._key(file), manifest)
 
-    def derived_from_manifest(self, file: ManifestFile, what: str, make: Callable[[], Made]) -> Made:
+    def derived_from_manifest(self, file: ManifestFile, label: str, make: Callable[[], Made]) -> Made:
         """Load a value that this release derived from one manifest from disk, or ``make`` and store it."""
         name, size = file
         tiers, path = self._reader.tiers.on_disk, self._path(name)
-        entry = tiers.entry(self._storage.place, path, size, _for_this_release(what))
+        entry = tiers.entry(self._storage.place, path, size, _for_this_release(label))
         if entry is None:
             return make()
         value = load_value(entry)
@@ -180,15 +180,15 @@ class TableMetadata:
             return made if value is None else cast("Made", value)
         return cast("Made", value)
 
-    def entry_of_manifest(self, file: MetadataFile, what: str) -> TierEntry | None:
+    def entry_of_manifest(self, file: MetadataFile, label: str) -> TierEntry | None:
         """Return the cache entry for a value derived from one manifest; None without tiers."""
         name, size = file
-        return self._reader.tiers.entry(self._storage.place, self._path(name), size, what)
+        return self._reader.tiers.entry(self._storage.place, self._path(name), size, label)
 
-    def entry_of_versions(self, resolved: ResolvedSnapshot, what: str) -> TierEntry | None:
+    def entry_of_versions(self, resolved: ResolvedSnapshot, label: str) -> TierEntry | None:
         """Return the disk entry shared by all versions of the table for this release; None without a disk."""
         tiers = self._reader.tiers.on_disk
-        return tiers.entry(self._storage.place, resolved.directory, None, _for_this_release(what))
+        return tiers.entry(self._storage.place, resolved.directory, None, _for_this_release(label))
 
     @property
     def is_shared(self) -> bool:

@@ -99,7 +99,7 @@ class Table:
         self.directory = directory
         self.reader = reader
         self._storage = reader.storage
-        self.metadata = TableMetadata(reader, directory, self._what)
+        self.metadata = TableMetadata(reader, directory, self._label)
 
     def resolve(
         self,
@@ -170,7 +170,7 @@ class Table:
             )
         except NotFoundError as error:
             raise SnapshotExpiredError(
-                f"schema {schema_id} of {self._what} is gone", path=references.schema_path(schema_id)
+                f"schema {schema_id} of {self._label} is gone", path=references.schema_path(schema_id)
             ) from error
         return schema
 
@@ -199,9 +199,9 @@ class Table:
         return self.directory == f"{self.database}{DATABASE_SUFFIX}/{self.name}"
 
     @property
-    def _what(self) -> str:
-        what = f"table {self.database}.{self.name}"
-        return what if self.is_at_its_name else f"{what} at {self.directory} of {self._storage.name!r}"
+    def _label(self) -> str:
+        label = f"table {self.database}.{self.name}"
+        return label if self.is_at_its_name else f"{label} at {self.directory} of {self._storage.name!r}"
 
     @contextmanager
     def _existing(self, branch: str | None) -> Iterator[References]:
@@ -217,16 +217,16 @@ class Table:
         return References(self._storage, *self._place(branch))
 
     def _versions(self, branch: str | None) -> Versions:
-        directory, what = self._place(branch)
-        return Versions(self.reader, directory, branch, what)
+        directory, label = self._place(branch)
+        return Versions(self.reader, directory, branch, label)
 
     def _place(self, branch: str | None) -> tuple[str, str]:
         if branch is None or branch == MAIN_BRANCH:
-            return self.directory, self._what
-        what = f"branch {branch!r} of {self._what}"
+            return self.directory, self._label
+        label = f"branch {branch!r} of {self._label}"
         if not is_name(branch):
-            raise NotFoundError(f"there is no {what}")
-        return f"{self.directory}/branch/branch-{branch}", what
+            raise NotFoundError(f"there is no {label}")
+        return f"{self.directory}/branch/branch-{branch}", label
 
 
 def is_name(text: str) -> bool:
@@ -274,12 +274,12 @@ class Catalog:
         if table not in names:
             # Each candidate costs a listing of its directory, so only likely ones are looked at.
             candidates = sorted({*names[:_MOST_NAMED], *alike(table, names)})
-            suggestion = hint(table, self._with_schema(directory, candidates), what="tables")
+            suggestion = hint(table, self._with_schema(directory, candidates), plural="tables")
             raise NotFoundError(f"there is no table {database}.{table}{suggestion}")
         if branch is not None:
             branches = self.table(database, table).branches()
             if branch not in (MAIN_BRANCH, *branches):
-                suggestion = hint(branch, branches, what="branches")
+                suggestion = hint(branch, branches, plural="branches")
                 raise NotFoundError(f"there is no branch {branch!r} of table {database}.{table}{suggestion}")
 
     def _with_schema(self, directory: str, names: Sequence[str]) -> list[str]:

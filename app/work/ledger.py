@@ -350,21 +350,21 @@ class Ledger:
         claim.size += size
         claim.held.size += size
 
-    def _refusal(self, what: object, size: int, used: int) -> MemoryShortError:
+    def _refusal(self, label: object, size: int, used: int) -> MemoryShortError:
         self.refusals += 1
         return MemoryShortError(
-            f"memory is short: {size} bytes for {what} do not fit beside the {used} in use; "
+            f"memory is short: {size} bytes for {label} do not fit beside the {used} in use; "
             "ask again in a moment"
         )
 
-    def require(self, what: object, size: int = 0) -> None:
+    def require(self, label: object, size: int = 0) -> None:
         """Raises MemoryShortError unless resident memory leaves room for ``size`` bytes."""
         if not self.limit or self._resident() + size <= self.limit * REFUSE:
             return
         self._relieve(size)
         resident = self._resident()
         if resident + size > self.limit * REFUSE:
-            raise self._refusal(what, size, resident)
+            raise self._refusal(label, size, resident)
 
     def look(self) -> None:
         """Returns memory to the system and shrinks caches, as due."""

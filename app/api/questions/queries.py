@@ -146,7 +146,7 @@ async def _table(
     if request.method == "POST":
         # Queries of GET have a model each. Here a mistyped location would give the answer of another table.
         for name in counted.keys() - {"location"}:
-            suggestion = hint(name, ["location"], what="parameters")
+            suggestion = hint(name, ["location"], plural="parameters")
             raise RequestError(f"there is no parameter {name[:50]!r}{suggestion}")
     if location is None:
         return named

@@ -62,14 +62,14 @@ class BucketPruning:
 
     def _steps(self, files: NDArray[np.int64], predicate: BoundPredicate, keys: int) -> CodedSteps:
         columns, written = self.version.contents().columns, str(predicate)
-        what = "the key" if keys == 1 else f"any of the {keys:,} keys"
+        label = "the key" if keys == 1 else f"any of the {keys:,} keys"
         buckets, codes = np.unique(columns.buckets[files], return_inverse=True)
         steps = [
             ExplainStep(
                 SkipStep.BUCKET,
                 "skip",
                 predicate=written,
-                evidence=f"bucket {bucket} cannot have {what} that the filter allows",
+                evidence=f"bucket {bucket} cannot have {label} that the filter allows",
             )
             for bucket in buckets.tolist()
         ]

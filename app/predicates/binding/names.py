@@ -298,7 +298,7 @@ class Names:
             if may_be_text:
                 quoted = column.name.replace("\\", "\\\\").replace("'", "\\'")
                 reason += f"; text stands in quotes: '{quoted:.200}'"
-            reason += hint(word, self._exact, what="columns")
+            reason += hint(word, self._exact, plural="columns")
         raise FilterError(reason, column=named, position=column.position)
 
     def _valid_qualifiers(self) -> str:

@@ -172,11 +172,11 @@ class VarintCursor:
         """Bytes from here to the end."""
         return len(self.data) - self.at
 
-    def take(self, length: int, what: str) -> memoryview:
+    def take(self, length: int, label: str) -> memoryview:
         """Return the next ``length`` bytes without a copy."""
         if not 0 <= length <= self.left:
             raise CorruptMetadataError(
-                f"expected {what} of {length} bytes, found {self.left} to the end", offset=self.at
+                f"expected {label} of {length} bytes, found {self.left} to the end", offset=self.at
             )
         taken = self.data[self.at : self.at + length]
         self.at += length
@@ -265,9 +265,9 @@ def _decode_piece(blocks: Sequence[Block], schema: ReadingSchema) -> pa.StructAr
             column = column.field(name)
         branches = np.asarray(column.field(BRANCH))
         for branch in branches[branches != union.branch][:1]:
-            what = ".".join(("record", *union.path))
+            label = ".".join(("record", *union.path))
             raise CorruptMetadataError(
-                f"expected no {what} to be null, found branch {branch} of its union", offset=blocks[0].offset
+                f"expected no {label} to be null, found branch {branch} of its union", offset=blocks[0].offset
             )
     return records
 

@@ -159,10 +159,10 @@ class Changes:
     def _check_files(self, live: Mapping[Identity, ManifestEntry], gone: Collection[Identity]) -> None:
         removed = [identity(entry) for entry in self.files_of(FileKind.DELETE)]
         added = [identity(entry) for entry in self.files_of(FileKind.ADD)]
-        for what, identities in (("removed", removed), ("added", added)):
+        for label, identities in (("removed", removed), ("added", added)):
             for file, count in Counter(identities).items():
                 if count > 1:
-                    raise CommitConflictError(f"data file {file[3]!r} cannot be {what} twice")
+                    raise CommitConflictError(f"data file {file[3]!r} cannot be {label} twice")
         for file in removed:
             # A removed file must exist, with the level, index and location it had then.
             if file not in live:

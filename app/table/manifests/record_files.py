@@ -64,8 +64,8 @@ def is_orc(data: Buffer) -> bool:
     return _columnar_kind(data) == "ORC"
 
 
-def check_version(records: RecordColumns, version: int, what: str) -> None:
+def check_version(records: RecordColumns, version: int, label: str) -> None:
     """Refuse records of an unknown version."""
     versions = records.integers("_VERSION", np.int32)
     for row in np.flatnonzero(versions != version)[:1]:
-        raise UnsupportedFormatError(f"{what} of version {versions[row]} cannot be read")
+        raise UnsupportedFormatError(f"{label} of version {versions[row]} cannot be read")
