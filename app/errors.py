@@ -12,14 +12,14 @@
     │   ├── IndexWriteError         a column, type or value that an index cannot hold
     │   ├── LimitExceededError      the request is larger than the operator allows
     │   ├── PageTokenError          a page token that is forged or belongs to another request
-    │   └── CommitConflictError     changes that do not fit commits made meanwhile
+    │   └── CommitConflictError     changes that conflict with another commit
     ├── NotFoundError               warehouse, database, table, snapshot, tag, branch or file
     │   ├── UnknownPlaceError       a warehouse or database; callers may not learn all names
     │   └── SnapshotExpiredError    the snapshot went away while it was read
     ├── PathNotAllowedError         a path leaves its warehouse, or is outside the external roots
     ├── JobError                    a job cannot be done; its table is as it was
     ├── SettingsError               the operator's settings cannot be used; nothing starts
-    ├── OverloadedError             the requests exceed what the process can serve at once
+    ├── OverloadedError             more requests than the process can serve at once
     │   ├── MemoryShortError        the process would leave its memory limit
     │   └── BusyError               the limit of requests in flight is reached
     └── StorageError                storage failed after retries
@@ -116,7 +116,7 @@ class PageTokenError(RequestError):
 
 
 class CommitConflictError(RequestError):
-    """Changes that do not fit what is committed; rebuilt on the latest snapshot, they may."""
+    """Changes that conflict with a commit; rebuilt on the latest snapshot, they may succeed."""
 
 
 class NotFoundError(PaimonIndexError):

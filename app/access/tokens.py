@@ -63,7 +63,7 @@ class Role(StrEnum):
 class Caller:
     """A caller's name, and the tables that they may see."""
 
-    name: str | None  # Of the token; None if the service asks for no tokens.
+    name: str | None  # Of the token; None if the service has no tokens.
     role: Role  # An admin may also do what concerns every caller, such as clearing caches.
     warehouses: frozenset[str] | None = None  # None for all.
     databases: frozenset[str] | None = None  # Of these warehouses; None for all.
@@ -82,7 +82,7 @@ class Caller:
 
 
 EVERYBODY: Final = Caller(None, Role.ADMIN)
-"""The caller of a service that asks for no tokens."""
+"""The caller of a service without tokens."""
 
 
 class TokenBook:

@@ -28,7 +28,7 @@ __all__ = [
     "advise",
     # Builds the container of a data file.
     "build",
-    # Drops progress.
+    # Ignores progress.
     "ignore_progress",
     # Reads columns of a data file.
     "read_columns",
@@ -40,6 +40,6 @@ __all__ = [
     "values_under",
     # Proves a container against its data.
     "verify",
-    # Writes a file under its final name once all of it is on the disk.
+    # Writes a file, which gets its final name once it is synced to disk.
     "write_file",
 ]

@@ -11,7 +11,7 @@ offset  type    meaning
 16      i32     number of columns
 20              for each column: name, i32 number of indexes; for each of these: kind (a name),
                 i32 start, i32 length
-        i32     length of what later versions may add to the head, then these bytes
+        i32     length of additions of later versions, then these bytes
 H               payloads, back to back
 ======  ======  ==================================================================================
 

@@ -20,7 +20,7 @@ __all__ = [
     "Piece",
     # A search, which names pieces to read until it has its rows.
     "Search",
-    # Describes what is in a file.
+    # Describes the content of a file.
     "describe",
     # Returns True if searches find the rows that do not match.
     "finds_complement",

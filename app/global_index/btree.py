@@ -56,7 +56,7 @@ _OBJECT_BYTES: Final = 64
 
 
 class Footer(NamedTuple):
-    """Places of the parts of a file; a size of 0 stands for no such part."""
+    """Places of the parts of a file; a part of size 0 is absent."""
 
     index_offset: int
     index_size: int
@@ -65,7 +65,7 @@ class Footer(NamedTuple):
 
     @classmethod
     def read(cls, tail: Tail) -> Self:
-        """Decode the footer at the end of a file.
+        """Decodes the footer at the end of a file.
 
         Raises:
             CorruptIndexError: there is none.

@@ -1,4 +1,4 @@
-"""Describes what is in a global index file, for people who look at one."""
+"""Describes the content of a global index file, for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the plans of versions, remembers them, and finishes in the background what had no time."""
+"""Makes and caches the plans of versions, and finishes in the background those that ran out of time."""
 
 from __future__ import annotations
 

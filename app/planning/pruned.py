@@ -195,7 +195,7 @@ def _without_index(version: Version, plan: Plan) -> set[int]:
         plan.files.array("file_size").tolist(),
         strict=True,
     )
-    # Readers ask the index of each file that they open. One that the plan has asked skips no file any more,
+    # Readers read the index of each file that they open. If the plan has used it, it skips no file any more,
     # and only selects rows, which is worth a call in a large file.
     return {
         number

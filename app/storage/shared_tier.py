@@ -1,9 +1,9 @@
-"""A directory of a store in which processes share what they have decoded.
+"""A directory of a store in which processes share decoded files.
 
-Objects are named by what they were derived from, created exclusively, and believed only if they are signed
+Objects are named after their source, created exclusively, and trusted only if they are signed
 (:mod:`app.storage.shared_object`). No answer depends on them: whatever is absent, damaged, late or refused is
-read from the source. A store that fails or is slow rests, and no request asks it before a probe was answered
-in time; nor does any before the first probe.
+read from the source. Requests do not use a store before its first probe, nor, once it fails or is slow,
+before another probe was answered in time.
 """
 
 from __future__ import annotations

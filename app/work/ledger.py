@@ -5,7 +5,7 @@ Work claims memory before it uses it:
 ========= ============================================== =================================================
 purpose   what is claimed                                when
 ========= ============================================== =================================================
-bodies    request bodies, and what is made of them       while they arrive, and before they are parsed
+bodies    request bodies, and objects parsed from them   while they arrive, and before they are parsed
 loads     objects loaded into a cache                    before the load, as far as their size is known
 reads     files, and ranges of files                     before the read
 decoding  expanded files                                 step by step, while they are decoded
@@ -20,8 +20,8 @@ Each warehouse has a line. A line without claims may take all free room; others 
 rest leave of half of the room, so that a hanging store leaves memory to others, and started work can grow.
 * Work with a claim may claim more, and is refused at once if there is no room.
 
-This excludes deadlocks: whoever waits for room, or for another's load of a cache, holds no claim, so claims
-belong to work that goes on to its end.
+This excludes deadlocks: work that waits for room, or for another's load of a cache, holds no claim, so claims
+belong to work that can finish.
 
 Claims bound memory in advance. The limit itself is on resident memory as the system counts it, without pages
 of mapped files, which the system takes back when it needs memory:
@@ -72,7 +72,7 @@ _LARGE_BYTES: Final = 8 << 20
 
 _LOOK_SECONDS: Final = 0.25
 _TRIM_BYTES: Final = 64 << 20
-# Returning memory takes longer the more there is of it, and what was returned has to be got again.
+# Returning memory takes longer the more there is of it, and it may have to be allocated again.
 _TRIM_SECONDS: Final = 5.0
 _RELIEF_SECONDS: Final = 0.2
 # More than this beyond the caches' bytes may be memory that was freed.

@@ -66,7 +66,7 @@ class IndexFilter:
     # Files whose indexes find matching rows, with the filter in the columns of their schema.
     _narrowing: list[tuple[BoundPredicate, NDArray[np.int64]]] = field(default_factory=list)
     _unreadable: set[int] = field(default_factory=set)
-    # Not asked every value of long lists.
+    # Files in whose indexes not every value of long lists was looked up.
     _unasked: set[int] = field(default_factory=set)
 
     def test(self, state: PlanState, files: NDArray[np.int64]) -> None:
@@ -103,12 +103,12 @@ class IndexFilter:
 
     @property
     def are_all_asked(self) -> bool:
-        """True if every index was asked everything, so that another plan would decide nothing more."""
+        """True if every index was used in full, so that another plan would decide nothing more."""
         return self.indexes.are_complete and not self.warnings and not self._unasked
 
     @property
     def unasked_files(self) -> int:
-        """Number of files that were not asked every value of long lists before the budget was used up."""
+        """Number of files in which the budget did not suffice to look up all values of long lists."""
         return len(self._unasked)
 
     def find_rows(self, state: PlanState) -> None:

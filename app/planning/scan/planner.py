@@ -335,7 +335,7 @@ def narrowing_warnings(state: PlanState, predicate: BoundPredicate) -> list[str]
 def undecided_warnings(
     state: PlanState, bounded: Container[tuple[str, bool]], *, reads_indexes: bool
 ) -> list[str]:
-    """Counts files kept because neither bounds nor an index decide a test, and names what would.
+    """Counts files kept because neither bounds nor an index decide a test, and names indexes that would.
 
     ``bounded``: columns of which some file has bounds (False), or counts of NULLs (True).
     """

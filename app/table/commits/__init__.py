@@ -45,13 +45,13 @@ __all__ = [
     "identity",
     # The record that lists a manifest.
     "listed",
-    # Live files of some names.
+    # Live files with given names.
     "live_entries",
     # Options by which a table's manifests are written.
     "manifest_options",
     # Splits entries into manifests.
     "manifests_of",
-    # Files of some names that a snapshot removes.
+    # Files with given names that a snapshot removes.
     "removed_identities",
     # Writes a manifest.
     "write_manifest",

@@ -19,7 +19,7 @@ __all__ = [
     "FILE_INDEX_SUFFIX",
     # A data file as its manifest describes it.
     "DataFileMeta",
-    # Things that were worked out of a manifest or a version, by key.
+    # Values computed from a manifest or a version, by key.
     "Derived",
     # An entry's effect: a file was added, or removed.
     "FileKind",

@@ -14,7 +14,7 @@ from app.table.statistics.statistics import (
 )
 
 __all__ = [
-    # Statistics of one manifest, whose columns are read when asked.
+    # Statistics of one manifest, whose columns are read on demand.
     "StatisticsRows",
     # Files in which the bounds of a column are values, neither cut nor widened.
     "bounds_are_values",

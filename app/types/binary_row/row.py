@@ -35,8 +35,8 @@ The last two are fixed-length in the engine, so that they can be updated in plac
 the offset and the (zeroed) variable bytes, and therefore hash otherwise than nulls of other types, which are
 a zero slot.
 
-pypaimon up to 1.4.2 writes these two like the shorter ones, the value into its slot: nobody can tell what it
-was.
+pypaimon up to 1.4.2 writes these two like the shorter ones, the value into its slot, from where it cannot be
+restored.
 
 The hash of a row is Murmur3 (32 bits, seed 42) over the row without the number of fields.
 """
