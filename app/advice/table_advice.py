@@ -11,7 +11,7 @@ index-missing             files lack an index that the table's options name
 large-index               an index takes more than a third of its data, and helped no plan; it stays
 embed-indexes             index files are small: embedded in manifests no plan and no task reads them
 separate-indexes          embedded indexes are large: every first plan of a process reads all of them
-index-without-effect      plans asked an index many times, and none of them left out a file by its kind
+index-without-effect      plans used an index many times, and it never ruled out a file
 column-without-index      plans test a column that has no index
 ========================  ====================================================================================
 """

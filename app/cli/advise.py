@@ -110,7 +110,7 @@ def what_if(
         ),
     ],
 ) -> object:
-    """Try indexes on some data files: how many files would they leave out?"""
+    """Try indexes on some data files: how many files would they skip?"""
     request = invocation.read(indexes=[_index(text) for text in index])
     service = invocation.opened.service
     version, zone = service.resolve(invocation.table, request.selector), service.zone(request.time_zone)

@@ -160,7 +160,7 @@ class BTreeFile(IndexFile):
     def rows_with(self, keys: Sequence[Key]) -> Search:
         tail, index = yield from self._open()
         literals = array_of(keys, index.keys)
-        # A key can go on in the next block where it ends one.
+        # If a key ends a block, its rows can continue in the next one.
         first, last = index.keys.searchsorted(literals), index.keys.searchsorted(literals, "right")
         numbers: set[int] = set()
         for start, stop in set(zip(first.tolist(), last.tolist(), strict=True)):

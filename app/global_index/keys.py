@@ -143,7 +143,7 @@ def place_of(keys: Keys, key: Key | None, otherwise: int) -> int:
 
 
 def is_one_of(keys: Keys, literals: Keys) -> NDArray[np.bool_]:
-    """Tell which keys are among the literals."""
+    """Mark the keys that are among the literals."""
     if keys.dtype == object:
         distinct = frozenset(literals.tolist())
         return np.fromiter((key in distinct for key in keys), np.bool_, len(keys))

@@ -71,7 +71,7 @@ class BackgroundLoads:
             with cancellable(self._end), time_limit(_SECONDS), CORES.computing():
                 load()
         except PaimonIndexError as error:
-            # The next plan meets it as well, and warns its caller.
+            # The next plan runs into it as well, and warns its caller.
             _log.info("loading in the background ended early: %s", error)
         finally:
             with self._lock:

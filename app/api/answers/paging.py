@@ -1,6 +1,6 @@
 """Pages of one answer, and the tokens that ask for the next page.
 
-A token holds everything that any replica needs to go on:
+A token holds everything that any replica needs to continue:
 
 ======  =====  ==================================================================
 offset  bytes  meaning
@@ -8,7 +8,7 @@ offset  bytes  meaning
 0       1      version of this layout
 1       8      snapshot id, big endian; -1 for a table without snapshots
 9       8      id of the schema whose columns filters refer to
-17      8      id of the schema whose options hold
+17      8      id of the schema whose options apply
 25      8      entries of earlier pages; for plans, start of the next page (``encoding``)
 33      16     digest of the version's identity, see :class:`VersionKey`
 49      16     digest of all of this and of the request

@@ -39,7 +39,7 @@ class DeletionsBody(DeletionsRequest, PagedRequest):
 
 
 class PrunedSnapshotBody(FilteredRequest):
-    """A query to write a snapshot for that names only its files."""
+    """A query, whose files a new snapshot is to name."""
 
     example: ClassVar = {"filter": "dt = '2025-08-01' AND score BETWEEN 60 AND 80"}
 

@@ -30,7 +30,7 @@ key        key     first key
 =========  ======  ====================================================================
 
 Keys of varying width have i32 offsets in the keys area, counted from the first key after the offsets. Keys
-ascend within chunks and from chunk to chunk, codes go on without gaps.
+ascend within chunks and from chunk to chunk, codes have no gaps.
 """
 
 from __future__ import annotations

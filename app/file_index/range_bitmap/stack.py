@@ -1,6 +1,6 @@
 """The range-bitmaps of one column of many files, as a directory of the values of each file.
 
-Only the dictionaries are read; bit slices, which hold the rows, are not. Codes must go on without a gap up to
+Only the dictionaries are read; bit slices, which hold the rows, are not. Codes must be without a gap up to
 the number of distinct values. Chunks and keys that overlap so far that they hold more bytes than the
 dictionary has are corruption.
 """

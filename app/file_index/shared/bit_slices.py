@@ -2,7 +2,7 @@
 
 A row that exists has a code from 0 to ``2 ** slices - 1``; it is in slice ``i`` if bit ``i`` of its code
 is set. Selecting codes walks down from the most significant bit and splits the rows that are still undecided.
-The sets shrink as the walk goes on, and slices are decoded only where they are needed.
+The sets shrink as the walk proceeds, and slices are decoded only where they are needed.
 """
 
 from __future__ import annotations

@@ -258,7 +258,7 @@ def padded_bounds(bounds: ColumnBounds, length: int) -> ColumnBounds:
     """Converts the bounds of a CHAR column from stored values to padded ones, which ORDER BY compares."""
     assert isinstance(bounds.high, pa.LargeBinaryArray)  # noqa: S101 - the form of strings
     # Padding only makes a value greater, so the smallest stored value is a lower bound of padded ones, too. A
-    # padded value exceeds the largest stored one only if that begins with it and goes on with a byte below
+    # padded value exceeds the largest stored one only if that begins with it and continues with a byte below
     # the blank.
     high = bounds.high.fill_null(b"")
     suffix, separator = (pa.scalar(value, pa.large_binary()) for value in (_ABOVE_BLANKS, b""))

@@ -227,7 +227,7 @@ class IndexFilter:
             batch, places = files[part], stacked.places[part]
             traces: list[list[Step]] = [[] for _ in batch]
             explained = find_rows(predicate, stacked.index, places, row_counts[batch], out_of_time, traces)
-            # The decision meets the same errors, and records them.
+            # The decision runs into these errors as well, and records them.
             decodable = np.flatnonzero(~np.isin(places, [*explained.errors]))
             for steps in zip_longest(*(traces[at] for at in decodable.tolist())):
                 present = [at for at, step in enumerate(steps) if step is not None]

@@ -9,7 +9,7 @@ true of the rows as they are:
   entry is believed: a compaction may have hidden the update;
 * the row lies in the partition of the entry, and the entries of the range count as many rows as it has.
 
-The indexes of a column are worked out once, and kept with the version.
+The indexes of a column are computed once, and cached with the version.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class GroupColumns:
     Attributes:
         groups: of files of a version.
         statistics: of this version's files.
-        derived: holders that were worked out before; groups of all files keep them with the version.
+        derived: holders that were computed before; groups of all files keep them with the version.
     """
 
     groups: RowIdGroups

@@ -242,7 +242,7 @@ class DiskTier:
                     self._bytes += size
                     self._unswept += size
                     return True
-            # While one thread sweeps, others go on without storing.
+            # While one thread sweeps, others continue without storing.
             if not self._sweeping.acquire(blocking=False):
                 return False
             try:
