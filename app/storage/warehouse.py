@@ -260,8 +260,8 @@ class Warehouse:
             if uri.startswith(root) and uri != root:
                 return uri.removeprefix(root)
         raise NotFoundError(
-            f"{place:.300} is not below warehouse {self.name!r} at {self.public_url}: name the one "
-            f"that it is below, or have the operator add its root to PAIMON_INDEX_WAREHOUSES"
+            f"{place:.300} does not lie below warehouse {self.name!r} at {self.public_url}: name the one "
+            f"that it lies below, or have the operator add its root to PAIMON_INDEX_WAREHOUSES"
         )
 
     def local_path(self, path: str) -> Path | None:
