@@ -3,7 +3,7 @@
 ::
 
     PaimonIndexError
-    ├── CorruptFileError            bytes are not what their format says
+    ├── CorruptFileError            bytes violate their format
     │   ├── CorruptIndexError       a file index, deletion vector file or hash index
     │   └── CorruptMetadataError    a snapshot, schema, manifest list, manifest or index manifest
     ├── UnsupportedFormatError      a well-formed file of a version or kind that this release cannot read
@@ -12,23 +12,23 @@
     │   ├── IndexWriteError         a column, type or value that an index cannot hold
     │   ├── LimitExceededError      the request is larger than the operator allows
     │   ├── PageTokenError          a page token that is forged or belongs to another request
-    │   └── CommitConflictError     changes that do not fit commits made meanwhile
+    │   └── CommitConflictError     changes that conflict with another commit
     ├── NotFoundError               warehouse, database, table, snapshot, tag, branch or file
     │   ├── UnknownPlaceError       a warehouse or database; callers may not learn all names
     │   └── SnapshotExpiredError    the snapshot went away while it was read
-    ├── PathNotAllowedError         a path leaves its warehouse, or lies outside the external roots
+    ├── PathNotAllowedError         a path leaves its warehouse, or is outside the external roots
     ├── JobError                    a job cannot be done; its table is as it was
     ├── SettingsError               the operator's settings cannot be used; nothing starts
-    ├── OverloadedError             the requests exceed what the process can serve at once
+    ├── OverloadedError             more requests than the process can serve at once
     │   ├── MemoryShortError        the process would leave its memory limit
     │   └── BusyError               the limit of requests in flight is reached
     └── StorageError                storage failed after retries
-        ├── FileMissingError        storage says that the file is not there
+        ├── FileMissingError        storage reports that the file does not exist
         ├── UncertainCommitError    nobody knows whether a snapshot was made
         └── DeadlineExceededError   the request's time is used up
             └── RequestCancelledError   its caller went away, so no time is left for it
 
-Decoders know bytes, not paths: they raise with an offset, and the code that read the file adds the path with
+Decoders get bytes, not paths: they raise with an offset, and the code that read the file adds the path with
 :meth:`CorruptFileError.at`.
 """
 
@@ -45,7 +45,7 @@ class PaimonIndexError(Exception):
 
 
 class CorruptFileError(PaimonIndexError):
-    """Bytes that are not what their format says.
+    """Bytes that violate their format.
 
     ``expectation``: the expected and the found content. ``offset``: byte offset of the fault inside the file
     or payload, if it has a single place. ``path``: the file, once the code that knows it has added it.
@@ -116,7 +116,7 @@ class PageTokenError(RequestError):
 
 
 class CommitConflictError(RequestError):
-    """Changes that do not fit what is committed; rebuilt on the latest snapshot, they may."""
+    """Changes that conflict with a commit; rebuilt on the latest snapshot, they may succeed."""
 
 
 class NotFoundError(PaimonIndexError):
@@ -138,9 +138,9 @@ class UnknownPlaceError(NotFoundError):
 
     def naming(self, names: Sequence[str]) -> str:
         """The message with a suggestion from ``names``."""
-        what = "warehouses" if self.warehouse is None else "databases"
+        plural = "warehouses" if self.warehouse is None else "databases"
         # Without names the caller may lack rights, so the message must not say that there are none.
-        return f"{self}{hint(self.name, names, what=what)}" if names else str(self)
+        return f"{self}{hint(self.name, names, plural=plural)}" if names else str(self)
 
 
 class SnapshotExpiredError(NotFoundError):
@@ -152,7 +152,7 @@ class SnapshotExpiredError(NotFoundError):
 
 
 class PathNotAllowedError(PaimonIndexError):
-    """A path that leaves its warehouse or lies outside the allowed external roots."""
+    """A path that leaves its warehouse or is outside the allowed external roots."""
 
     def __init__(self, message: str, *, path: str) -> None:
         self.path = path

@@ -140,7 +140,7 @@ def bound(variable: ContextVar[T], value: T) -> Iterator[None]:
 
 
 def observed_by(who: Observer) -> AbstractContextManager[None]:
-    """Makes ``who`` the observer of the enclosed work, in place of an outer one."""
+    """Makes ``who`` the observer of the enclosed work, instead of an outer one."""
     return bound(_observer, who)
 
 

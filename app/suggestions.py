@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 _MOST_NAMES: Final = 1_000
-# Characters of names to compare: so many take less than a tenth of a second.
+# Characters of names to compare: this many take less than a tenth of a second.
 _MOST_COMPARED: Final = 20_000
 # Longest part of a name or word that counts; names of data files have some 60.
 _MOST_CHARACTERS: Final = 64
@@ -34,22 +34,22 @@ SYNONYMS: Final = {
 
 
 def hint(
-    word: str, candidates: Iterable[str], *, what: str | None = None, also: Mapping[str, str] = {}
+    word: str, candidates: Iterable[str], *, plural: str | None = None, also: Mapping[str, str] = {}
 ) -> str:
-    """Text behind a message about an unknown word: similar names, and the existing ones.
+    """Text after a message about an unknown word: similar names, and the existing ones.
 
-    ``what``: plural noun for the names; None lists none of them. ``also``: existing names by other words for
+    ``plural``: noun for the names; None lists none of them. ``also``: existing names by other words for
     them. Returns ``: did you mean 'fee'? Columns: day, fee``, or less.
     """
     names = list(islice(candidates, _MOST_NAMES + 1))
     names_alike = alike(word, names, also)
     meant = " or ".join(f"{name!r:.{_MOST_CHARACTERS}}" for name in names_alike)
     text = f": did you mean {meant}?" if names_alike else ""
-    if what is None:
+    if plural is None:
         return text
     if not names:
-        return f"; there are no {what}"
-    return f"{text} {what.capitalize()}: {listed(names)}" if text else f"; {what}: {listed(names)}"
+        return f"; there are no {plural}"
+    return f"{text} {plural.capitalize()}: {listed(names)}" if text else f"; {plural}: {listed(names)}"
 
 
 def alike(word: str, candidates: Sequence[str], also: Mapping[str, str] = {}) -> list[str]:

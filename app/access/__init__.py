@@ -13,19 +13,19 @@ from app.access.tokens import (
 )
 
 __all__ = [
-    # The caller of a service that asks for no tokens.
+    # The caller of a service without tokens.
     "EVERYBODY",
     # A caller's name, and the tables that they may see.
     "Caller",
-    # Rights beside reading.
+    # A caller's rights.
     "Role",
     # The tokens of one file, by the SHA-256 digest of their secrets.
     "TokenBook",
     # The tokens file, read again when it changes.
     "TokenFile",
-    # Reads an address, an IPv4 address in IPv6 form as IPv4.
+    # Parses an address; IPv4 in IPv6 form becomes IPv4.
     "ip_address",
-    # Whether all addresses of a host are loopback.
+    # Returns True if all addresses of a host are loopback.
     "is_loopback",
     # A secret that nobody can guess.
     "new_secret",

@@ -3,7 +3,7 @@
 A tokens file is YAML (JSON is YAML, too)::
 
     tokens:
-      - name: spark                    # stands in logs; not secret
+      - name: spark                    # shown in logs; not secret
         sha256: "9f86d081884c7d65..."  # of the secret, 64 hexadecimal digits
         role: reader                   # or admin
         warehouses: [main]             # ["*"] for all
@@ -53,7 +53,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
 
 
 class Role(StrEnum):
-    """Rights beside reading."""
+    """Rights of a caller; each role may read."""
 
     READER = "reader"
     ADMIN = "admin"
@@ -63,7 +63,7 @@ class Role(StrEnum):
 class Caller:
     """A caller's name, and the tables that they may see."""
 
-    name: str | None  # Of the token; None if the service asks for no tokens.
+    name: str | None  # Of the token; None if the service has no tokens.
     role: Role  # An admin may also do what concerns every caller, such as clearing caches.
     warehouses: frozenset[str] | None = None  # None for all.
     databases: frozenset[str] | None = None  # Of these warehouses; None for all.
@@ -82,7 +82,7 @@ class Caller:
 
 
 EVERYBODY: Final = Caller(None, Role.ADMIN)
-"""The caller of a service that asks for no tokens."""
+"""The caller of a service without tokens."""
 
 
 class TokenBook:

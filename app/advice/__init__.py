@@ -5,7 +5,7 @@ from app.advice.table_advice import MOST_FILES, advise_table
 from app.advice.what_if import WhatIf, WhatIfRequest, try_indexes
 
 __all__ = [
-    # The most files of a table that advice looks at.
+    # Maximum number of a table's files that advice reads.
     "MOST_FILES",
     # Prices of a terabyte read and of a thousand calls.
     "Prices",

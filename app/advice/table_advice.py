@@ -11,7 +11,7 @@ index-missing             files lack an index that the table's options name
 large-index               an index takes more than a third of its data, and helped no plan; it stays
 embed-indexes             index files are small: embedded in manifests no plan and no task reads them
 separate-indexes          embedded indexes are large: every first plan of a process reads all of them
-index-without-effect      plans asked an index many times, and none of them left out a file by its kind
+index-without-effect      plans used an index many times, and it never ruled out a file
 column-without-index      plans test a column that has no index
 ========================  ====================================================================================
 """
@@ -55,7 +55,7 @@ MOST_FILES: Final = 1_000
 """Default number of data files whose index heads are read."""
 
 _LARGE_SHARE: Final = 1 / 3
-# Bloom filters up to so many times the needed size are not worth rewriting.
+# Bloom filters up to this many times the needed size are not worth rewriting.
 _ROOMY: Final = 2
 _EMBEDDABLE_BYTES: Final = 8 << 10
 _LARGE_EMBEDDED_BYTES: Final = 64 << 20
@@ -409,7 +409,7 @@ def statements(version: Version, options: Mapping[str, str | None]) -> list[str]
     )
     removed = ", ".join(_text(name) for name, value in options.items() if value is None)
     written = (("SET", values), ("UNSET", removed))
-    return [f"ALTER TABLE {table} {verb} TBLPROPERTIES ({what})" for verb, what in written if what]
+    return [f"ALTER TABLE {table} {verb} TBLPROPERTIES ({label})" for verb, label in written if label]
 
 
 def _items(column: str, rows: int) -> dict[str, str]:

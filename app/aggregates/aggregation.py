@@ -9,7 +9,7 @@ aggregate           what settles a file whose matching rows are known
 COUNT of rows       nothing else
 COUNT of a column   the number of nulls in its statistics, if every row matches and lives; else an index
 MIN, MAX            bounds in its statistics, if every row matches and these are values; else an index
-SUM, facets         an index that knows the rows of each value: bitmap, range bitmap or BSI
+SUM, facets         an index with the rows of each value: bitmap, range bitmap or BSI
 ==================  ==========================================================================================
 
 Values of partition columns are always known. All other files are *open*: files that merge, and files whose

@@ -1,8 +1,8 @@
 """Counts the rows of each value of a column.
 
 For partition columns, no index is needed. For others, one file's index takes 20 to 400 µs, so the sum over a
-manifest's files in one partition, which never changes, is cached with the manifest. It is used where a
-version has all of these files, and every row of them counts.
+manifest's files in one partition, which never changes, is cached with the manifest. The sum is used only if
+the version has all of these files and all of their rows match.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class Facets:
     state: PlanState
     column: DataField
     warnings: list[str] = field(default_factory=list)
-    # By SQL's equality: one of the values, and the number of rows.
+    # Keyed by SQL equality: the first of the equal values, and the number of rows.
     _sizes: dict[Any, tuple[Value | None, int]] = field(default_factory=dict)
 
     def take(self, files: NDArray[np.int64]) -> list[int]:
         """Counts the rows of files whose matching rows are known; returns files whose values are not."""
         if self.column.id in self.question.doubts:
             return [int(file) for file in files]
-        if self._place is not None:
-            self._add(partition_counts(self.version, self.state, self._place, files))
+        if self._position is not None:
+            self._add(partition_counts(self.version, self.state, self._position, files))
             return []
         open_numbers = dict.fromkeys(files.tolist())
         if self.version.schema.options.file_index_read:
@@ -72,14 +72,14 @@ class Facets:
         return list(open_numbers)
 
     def groups(self, opened: NDArray[np.int64], top: int | None) -> tuple[list[AggregateGroup], int]:
-        """Returns the groups with the most rows, widened by open files, and the number of all groups."""
-        if self._place is None:
+        """Returns the largest ``top`` groups, with bounds for open files, and the number of all groups."""
+        if self._position is None:
             rows = int(self.state.rows_left[opened].sum())
             may_add = dict.fromkeys(self._sizes, rows)
         else:
             # Open files have known values of partition columns.
             may_add = {}
-            for value, rows in partition_counts(self.version, self.state, self._place, opened):
+            for value, rows in partition_counts(self.version, self.state, self._position, opened):
                 may_add[self._key(value)] = may_add.get(self._key(value), 0) + rows
                 self._add([(value, 0)])
         groups = sorted(self._sizes.items(), key=lambda item: -item[1][1])
@@ -94,7 +94,7 @@ class Facets:
         ], len(groups)
 
     @property
-    def _place(self) -> int | None:
+    def _position(self) -> int | None:
         return self.question.places.get(self.column.id)
 
     def _key(self, value: Value | None) -> Any:
@@ -115,7 +115,7 @@ class Facets:
 def _cached_counts(
     version: Version, state: PlanState, column: DataField, files: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int64], _Counts]]:
-    """Yields positions in ``files`` of all files of a manifest's partition, with their counts."""
+    """Yields the positions in ``files`` and the counts of each partition of a manifest that is all there."""
     columns = state.files.columns
     is_whole = state.rows_left[files] == columns.row_counts[files]
     for number, part, rows in state.files.by_manifest(files):

@@ -28,7 +28,7 @@ from app.types import TIMESTAMP_ROOTS, DataField, DataType, TypeRoot, Value, sql
 from app.types.civil_time import NANOS_PER_MICRO
 from app.types.values import Values, group_rows
 
-# Kinds of index that know the rows of each value, fastest first.
+# Kinds of index that have the rows of each value, fastest first.
 _COUNTED: Final = ("bitmap", "range-bitmap", "bsi")
 
 
@@ -62,7 +62,7 @@ class FileValues:
         return written is not None
 
     def row_index(self, column: DataField, *, counts_only: bool = False) -> tuple[RowIndex, KeySpace]:
-        """Opens an index that knows the rows of each value of a column, or at least which rows have one.
+        """Opens an index that has the rows of each value of a column, or at least which rows have one.
 
         Raises NotKnownError without such an index, or if values that differ in SQL may share a key in it;
         CorruptIndexError if it is damaged.
@@ -171,7 +171,7 @@ class Ends:
 
     @classmethod
     def of(cls, bounds: ColumnBounds | None, data_type: DataType, rows: NDArray[np.int64]) -> Ends:
-        """Bounds the values of files with so many matching rows each, int64, shape (n,)."""
+        """Bounds the values of files, given the number of matching rows of each, int64, shape (n,)."""
         if bounds is None:
             return cls()
         # A file whose values are all NULL has no bounds, and none are needed.

@@ -14,7 +14,7 @@ __all__ = [
     "BucketFunction",
     # Hashes of one bucket, as its next index file will list them.
     "DynamicBucketIndexMaintainer",
-    # An assigner over the partitions that it meets.
+    # An assigner of buckets in many partitions.
     "HashBucketAssigner",
     # Key hashes, int32, shape (n,).
     "Hashes",

@@ -118,7 +118,7 @@ class _Group:
 
 
 class HashBucketAssigner:
-    """Assigner for all partitions that it meets; it has state, so one thread at a time may use it.
+    """Assigns buckets in all partitions of its keys; it has state, so one thread at a time may use it.
 
     ``load`` is called when a partition is first met. ``source`` makes free choices; None for a random seed.
     """

@@ -103,7 +103,7 @@ def find_ascending(
 ) -> npt.NDArray[np.int16]:
     """Look up hashes in ascending order; :data:`UNKNOWN` where absent, the last bucket where repeated."""
     found_buckets = np.full(len(requested), UNKNOWN, dtype=np.int16)
-    # Ascending requests keep the search in CPU caches: each goes on where the last one ended.
+    # Ascending requests keep the search in CPU caches: each continues where the last one ended.
     places = np.searchsorted(hashes, requested, side="right") - 1
     is_found = places >= 0
     is_found[is_found] = hashes[places[is_found]] == requested[is_found]

@@ -28,11 +28,11 @@ __all__ = [
     "advise",
     # Builds the container of a data file.
     "build",
-    # Drops progress.
+    # Ignores progress.
     "ignore_progress",
     # Reads columns of a data file.
     "read_columns",
-    # Warns of indexes that are large beside their data.
+    # Warns of indexes that are large compared with their data.
     "size_warning",
     # Options that declare proposed indexes.
     "table_options",
@@ -40,6 +40,6 @@ __all__ = [
     "values_under",
     # Proves a container against its data.
     "verify",
-    # Writes a file under its final name once all of it is on the disk.
+    # Writes a file, which gets its final name once it is synced to disk.
     "write_file",
 ]

@@ -54,7 +54,7 @@ def build(
 
     Args:
         columns: one value a row, for every column to index.
-        kept: indexes to copy beside the built ones.
+        kept: indexes to copy in addition to the built ones.
 
     Raises IndexWriteError if an index cannot hold a column or a value, RequestError without anything to
     index.

@@ -189,9 +189,9 @@ def _type_text(arrow_type: pa.DataType) -> str | None:
     return None
 
 
-def _untold(column: str, what: str, example: str) -> RequestError:
+def _untold(column: str, label: str, example: str) -> RequestError:
     return RequestError(
-        f"column {column!r}: its file does not tell {what}: declare its type as the table has it, such as "
+        f"column {column!r}: its file does not tell {label}: declare its type as the table has it, such as "
         f"{column}={example}"
     )
 

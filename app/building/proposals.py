@@ -3,10 +3,10 @@
 ============================================================  =========================================
 column                                                        proposal
 ============================================================  =========================================
-without values, or with one value in every row                none: statistics tell as much
+without values, or with one value in every row                none: statistics suffice
 BOOLEAN, or at most 500 values with 4 rows each on average    bitmap
 numbers, dates, times and timestamps of up to 6 digits        range-bitmap
-strings, binaries and timestamps of more digits               bloom-filter, made for so many values
+strings, binaries and timestamps of more digits               bloom-filter, sized for the values
 DECIMAL of more than 18 digits                                bsi
 maps                                                          none: only single keys can have one
 other types                                                   none
@@ -132,7 +132,7 @@ def _proposals(profile: ColumnProfile) -> list[tuple[IndexKind, Proposal[Any]]]:
 
 
 def size_warning(file: DataFile, advice: tuple[ColumnAdvice, ...]) -> str | None:
-    """Warns of the size of all proposed indexes together; None if they are small beside the data file."""
+    """Warns of the size of all proposed indexes together; None if they are small for the data file."""
     size_bytes = sum(column.size_bytes for column in advice)
     if size_bytes <= file.size_bytes * _LARGEST_PART:
         return None

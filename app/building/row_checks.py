@@ -230,7 +230,7 @@ class BloomFindings:
     # Of absent values, measured; None if every value of the type is present.
     false_positive_rate: float | None
     expected_rate: float  # By its size and the number of distinct values.
-    wasted_bytes: int  # Beyond the need of its hash functions for so many distinct values.
+    wasted_bytes: int  # Beyond what its hash functions need for these distinct values.
 
 
 def find_refused(

@@ -36,12 +36,12 @@ _COMMANDS: Final = {
     "doctor": _Command(
         "doctor", "Check settings, memory, clock, disk cache and warehouses, and say what to do."
     ),
-    "plan": _Command("tables", "Tell which files of a table a query reads, and which of their rows."),
-    "deletions": _Command("tables", "Tell which rows of which files are deleted."),
+    "plan": _Command("tables", "Show which files of a table a query reads, and which of their rows."),
+    "deletions": _Command("tables", "Show which rows of which files are deleted."),
     "count": _Command(
         "tables", "Count rows, or compute other aggregates, from indexes and statistics alone."
     ),
-    "lookup": _Command("tables", "Tell which buckets keys live in."),
+    "lookup": _Command("tables", "Show which buckets keys are in."),
     "describe": _Command("tables", "Describe a table: its schema, keys, options and indexes."),
     "schemas": _Command(
         "tables", "List the schemas of a table, or show one, with the full types of its columns."
@@ -53,10 +53,10 @@ _COMMANDS: Final = {
     "build": _Command("build", "Build the index file of one data file."),
     "verify": _Command("build", "Prove an index file against its data: no row that matches is left out."),
     "advise": _Command("advise", "Advise on the indexes of a table, or of the values that a data file has."),
-    "what-if": _Command("advise", "Try indexes on some data files: how many files would they leave out?"),
+    "what-if": _Command("advise", "Try indexes on some data files: how many files would they skip?"),
     "job": _Command("job", "Run a Spark job over a table: build-index, upsert, delete, audit, plan."),
-    "token": _Command("token", "Make tokens for callers: token new."),
-    "cache": _Command("cache", "Look after the shared cache: cache prune."),
+    "token": _Command("token", "Create tokens for callers: token new."),
+    "cache": _Command("cache", "Maintain the shared cache: cache prune."),
     "openapi": _Command("serve", "Print the OpenAPI document."),
 }
 _ALSO: Final = {"aggregate": "count"}

@@ -39,7 +39,7 @@ def advise(
         return _advise_file(data, schema, columns)
     version = invocation.opened.service.resolve(invocation.table, invocation.read().selector)
     with progress("reading index heads", files) as advance, missing_file_means_expired(version):
-        # This process has made no plans, so the advice knows no usage.
+        # This process has made no plans, so the advice has no usage to count.
         answer = advise_table(version, TableUsage(), most_files=files, advance=advance)
     return InWords(answer, _print_table_advice)
 
@@ -110,7 +110,7 @@ def what_if(
         ),
     ],
 ) -> object:
-    """Try indexes on some data files: how many files would they leave out?"""
+    """Try indexes on some data files: how many files would they skip?"""
     request = invocation.read(indexes=[_index(text) for text in index])
     service = invocation.opened.service
     version, zone = service.resolve(invocation.table, request.selector), service.zone(request.time_zone)

@@ -18,13 +18,13 @@ from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.storage import RetryPolicy, prune_shared
 
 program = typer.Typer(
-    help="Look after the shared cache: cache prune.", no_args_is_help=True, pretty_exceptions_enable=False
+    help="Maintain the shared cache: cache prune.", no_args_is_help=True, pretty_exceptions_enable=False
 )
 
 
 @program.callback()
 def _group() -> None:
-    """Look after the shared cache."""
+    """Maintain the shared cache."""
 
 
 @program.command(cls=Command)
@@ -48,8 +48,8 @@ def prune(
     if as_json:
         print_line(json.dumps(asdict(pruned)))
         return
-    what = "would be removed" if dry_run else "removed"
+    label = "would be removed" if dry_run else "removed"
     print_line(
-        f"{pruned.removed} entries of {pruned.removed_bytes} bytes {what}, "
+        f"{pruned.removed} entries of {pruned.removed_bytes} bytes {label}, "
         f"{pruned.left} of {pruned.left_bytes} bytes left"
     )

@@ -69,7 +69,7 @@ def column_types(file: DataFile, schema: TableSchema | None, columns: Sequence[s
     declared = {} if schema is None else {name: field.type for name, field in schema.by_name.items()}
     for name, text in parse_columns(columns).items():
         if name not in file.schema.names:
-            suggestion = hint(name, file.schema.names, what="columns")
+            suggestion = hint(name, file.schema.names, plural="columns")
             raise RequestError(f"--column {name}: {file.path} has no such column{suggestion}")
         try:
             declared[name] = parse_type(text)
@@ -79,10 +79,10 @@ def column_types(file: DataFile, schema: TableSchema | None, columns: Sequence[s
 
 
 @contextmanager
-def progress(what: str, total: int | None) -> Iterator[Advance]:
+def progress(label: str, total: int | None) -> Iterator[Advance]:
     """Shows a progress bar on standard error if that is a terminal."""
     parts = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
     is_watched = sys.stderr.isatty()
     with Progress(*parts, console=Console(stderr=True), transient=True, disable=not is_watched) as bar:
-        task = bar.add_task(what, total=total)
+        task = bar.add_task(label, total=total)
         yield lambda done: bar.advance(task, done)

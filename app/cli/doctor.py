@@ -32,26 +32,26 @@ from app.storage import RetryPolicy, Warehouse, Writing
 from app.work import time_limit
 
 _STORAGE_SECONDS: Final = 20.0
-_MOST_LISTED: Final = 20
-_TRIED: Final = "doctor"
+_MAX_LISTED: Final = 20
+_PROBE: Final = "doctor"
 _EARLIEST: Final = 1_735_689_600
 """The first second of 2025 (UTC): a clock that shows less was never set."""
 
 _COMFORTABLE_BYTES: Final = 256 << 20
 _LEAST_OPEN_FILES: Final = 4_096
-# Words of errors by which object stores report wrong credentials or missing permissions.
-_OF_CREDENTIALS: Final = (
+# Words in object stores' errors about wrong credentials or missing permissions.
+_CREDENTIAL_ERRORS: Final = (
     *("InvalidAccessKeyId", "SignatureDoesNotMatch", "NoCredentials", "credentials", "AuthenticationFailed"),
     *("ClientAuthenticationError", "NoAuthenticationInformation", "AuthorizationFailure"),
 )
-_OF_PERMISSION: Final = ("Forbidden", "AccessDenied", "AuthorizationPermissionMismatch")
+_PERMISSION_ERRORS: Final = ("Forbidden", "AccessDenied", "AuthorizationPermissionMismatch")
 _AZURE: Final = (
     "Azure needs AZURE_STORAGE_ACCOUNT_NAME (unless the URL names it) with AZURE_STORAGE_ACCOUNT_KEY, "
     "or with an identity of this machine; or AZURE_STORAGE_CONNECTION_STRING"
 )
 _HADOOP: Final = "Hadoop needs HADOOP_CONF_DIR, the directory of core-site.xml and hdfs-site.xml"
-_NEEDED: Final = {"az": _AZURE, "abfs": _AZURE, "abfss": _AZURE, "hdfs": _HADOOP, "viewfs": _HADOOP}
-"""The settings of a storage, by the scheme of its URL."""
+_REQUIRED: Final = {"az": _AZURE, "abfs": _AZURE, "abfss": _AZURE, "hdfs": _HADOOP, "viewfs": _HADOOP}
+"""Required settings of a storage, by the scheme of its URL."""
 
 
 class Outcome(StrEnum):
@@ -107,7 +107,7 @@ def _check_tokens(settings: Settings) -> Iterator[Finding]:
         yield Finding("tokens", Outcome.OK, "none; only callers of this machine are answered")
     else:
         advice = "set PAIMON_INDEX_TOKENS_FILE, PAIMON_INDEX_AUTH=off or PAIMON_INDEX_HOST=127.0.0.1"
-        yield Finding("tokens", Outcome.FAILED, f"nothing says who may ask at {settings.host}", advice)
+        yield Finding("tokens", Outcome.FAILED, f"no tokens guard the address {settings.host}", advice)
 
 
 def _check_memory(settings: Settings) -> Iterator[Finding]:
@@ -131,7 +131,7 @@ def _check_clock(_: Settings) -> Iterator[Finding]:
     now = time.time()
     shown = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
     if now < _EARLIEST:
-        advice = "set the clock (NTP): object stores refuse signatures of another time"
+        advice = "set the clock (NTP): object stores refuse requests signed at a wrong time"
         yield Finding("clock", Outcome.FAILED, f"it shows {shown}, which is in the past", advice)
     else:
         yield Finding("clock", Outcome.OK, f"it shows {shown}")
@@ -189,8 +189,8 @@ def _look_into(check: str, warehouse: Warehouse) -> Finding:
         if not warehouse.has_root():
             return Finding(check, Outcome.FAILED, "there is no such directory or bucket", advice)
         return Finding(check, Outcome.WARNING, "it can be listed, and has no database", advice)
-    for database in databases[:_MOST_LISTED]:
-        for table in warehouse.list_names(database)[:_MOST_LISTED]:
+    for database in databases[:_MAX_LISTED]:
+        for table in warehouse.list_names(database)[:_MAX_LISTED]:
             directory = f"{database}/{table}/schema"
             for file in warehouse.list_names(directory)[:1]:
                 return _read_byte(check, warehouse, f"{directory}/{file}", len(databases))
@@ -221,17 +221,17 @@ def _check_shared_cache(settings: Settings) -> Iterator[Finding]:
     writing = Writing(store)
     try:
         with time_limit(_STORAGE_SECONDS):
-            writing.create(_TRIED, secrets.token_bytes(16))
+            writing.create(_PROBE, secrets.token_bytes(16))
             # Entries are written once: a second create of one name has to fail.
-            is_replaced = writing.create(_TRIED, secrets.token_bytes(16))
-            store.read(_TRIED)
+            is_replaced = writing.create(_PROBE, secrets.token_bytes(16))
+            store.read(_PROBE)
             # Only pruning needs the permission to delete.
             with suppress(PaimonIndexError):
-                writing.delete(_TRIED)
+                writing.delete(_PROBE)
     except Exception as error:  # noqa: BLE001 - as for warehouses
-        may = "get and create objects (s3:GetObject, s3:PutObject)"
+        permission = "get and create objects (s3:GetObject, s3:PutObject)"
         reason = f"{store.public_url}: {_first_line(error)}"
-        yield Finding(check, Outcome.FAILED, reason, _advice_on(error, url, may))
+        yield Finding(check, Outcome.FAILED, reason, _advice_on(error, url, permission))
         return
     if is_replaced:
         advice = "use a store that creates objects only if they are missing (for S3: one with If-None-Match)"
@@ -242,8 +242,8 @@ def _check_shared_cache(settings: Settings) -> Iterator[Finding]:
         yield Finding(check, Outcome.OK, f"{store.public_url} can be read and written to, {signed}")
 
 
-def _advice_on(error: BaseException, url: str, may: str = "list the directory (s3:ListBucket)") -> str:
-    """Advice about an error of storage; ``may`` is the permission that the call needed."""
+def _advice_on(error: BaseException, url: str, permission: str = "list the directory (s3:ListBucket)") -> str:
+    """Advises on an error of storage; ``permission`` is the one that the call needed."""
     causes = _causes(error)
     text = " ".join(str(cause) for cause in causes)
     kinds = {type(cause) for cause in causes}
@@ -252,16 +252,16 @@ def _advice_on(error: BaseException, url: str, may: str = "list the directory (s
             "install the driver of this storage: the extra [s3], [gcs], [azure], [oss] or [hdfs] of this "
             "package, or the package that is named"
         )
-    if PermissionError in kinds or any(word in text for word in _OF_PERMISSION):
-        return f"the credentials are known, but may not {may}: add that permission"
+    if PermissionError in kinds or any(word in text for word in _PERMISSION_ERRORS):
+        return f"the credentials are valid, but may not {permission}: add that permission"
     if "RequestTimeTooSkewed" in text:
-        return "set the clock (NTP): the store refuses signatures of another time"
+        return "set the clock (NTP): the store refuses requests signed at a wrong time"
     if kinds & {FileMissingError, FileNotFoundError} or "NoSuchBucket" in text:
         return "check the URL: there is no such bucket or directory"
-    advice = "check the URL, the endpoint and the network between here and there"
-    if any(word in text for word in _OF_CREDENTIALS):
-        advice = "check the credentials: the variables, profile or role that the storage's own tools use, too"
-    needed = _NEEDED.get(url.partition(":")[0].lower())
+    advice = "check the URL, the endpoint and the network to it"
+    if any(word in text for word in _CREDENTIAL_ERRORS):
+        advice = "check the credentials: the variables, profile or role that the storage's tools use as well"
+    needed = _REQUIRED.get(url.partition(":")[0].lower())
     return f"{advice}. {needed}" if needed else advice
 
 

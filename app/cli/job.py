@@ -67,7 +67,7 @@ class JobOptions(WarehouseOptions):
     master: Annotated[
         str | None,
         typer.Option(
-            help="Where Spark runs, such as local[4]. Default: that of spark-submit or Spark's files."
+            help="Where Spark runs, such as local[4]. Default: from spark-submit or Spark's configuration."
         ),
     ] = None
     conf: Annotated[
@@ -142,8 +142,8 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
         typer.Option(
             "--option",
             metavar="NAME=VALUE",
-            help="A table option, such as file-index.bitmap.columns=city, beside the table's own; "
-            "repeatable.",
+            help="A table option, such as file-index.bitmap.columns=city, in addition to the "
+            "table's own; repeatable.",
         ),
     ] = None,
     advised: Annotated[
@@ -153,7 +153,7 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
         list[str] | None,
         typer.Option(
             metavar="COLUMN=KIND",
-            help="An index to take off, such as city=bitmap, that no option names; repeatable. Others stay.",
+            help="An index to remove, such as city=bitmap, unless an option names it; repeatable.",
         ),
     ] = None,
     missing_only: Annotated[
@@ -233,20 +233,20 @@ def upsert_command(  # noqa: PLR0913 - one parameter per option
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="A further column with +I or +U for rows to write, and -D for keys to delete.",
+            help="An extra column with +I or +U for rows to write, and -D for keys to delete.",
         ),
     ] = None,
     parallelism: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Assigners of dynamic buckets, unless the table sets them. Default: the engine's in Spark.",
+            help="Number of assigners of dynamic buckets, unless the table sets it. Default: as the engine.",
         ),
     ] = None,
     time_zone: TimeZoneOption = None,
     job: JobOptions,
 ) -> None:
-    """Write rows to a table, in place of those that have the same primary key."""
+    """Write rows to a table, replacing those with the same primary key."""
     opened = job.table(table)
     given = parse_pairs("--read-option", read_options)
     with job.spark(time_zone) as spark, progress("writing", None) as advance:
@@ -280,9 +280,9 @@ def delete_command(
 ) -> None:
     """Delete the rows of an append table that meet a condition, by deletion vectors."""
     opened = job.table(table)
-    # Starting Spark takes seconds, so errors are raised before.
+    # Starting Spark takes seconds, so errors are raised first.
     check_deletable(opened.name, opened.latest())
-    if not job.conf:  # settings of the session may give the condition another meaning
+    if not job.conf:  # settings of the session can change the meaning of the condition
         opened.check_filter(where)
     with (
         job.spark(time_zone) as spark,

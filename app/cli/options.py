@@ -34,9 +34,7 @@ WarehouseOption = Annotated[
 ]
 AllowExternal = Annotated[
     list[str] | None,
-    typer.Option(
-        "--allow-external", metavar="URL", help="Root of files outside of the warehouse; repeatable."
-    ),
+    typer.Option("--allow-external", metavar="URL", help="Root of files outside the warehouse; repeatable."),
 ]
 TableArgument = Annotated[str, typer.Argument(metavar="DATABASE.TABLE")]
 FilterOption = Annotated[

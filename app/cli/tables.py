@@ -56,7 +56,7 @@ def plan(
         bool, typer.Option("--files", help="With --explain, list every file below, skipped ones too.")
     ] = False,
 ) -> object:
-    """Tell which files of a table a query reads, and which of their rows."""
+    """Show which files of a table a query reads, and which of their rows."""
     if (top is None) != (not order_by):
         raise RequestError("--top and --order-by go together")
     keys = [
@@ -107,7 +107,7 @@ def _shown_file(file: Mapping[str, Any]) -> dict[str, Any]:
     encoding="ranges",
 )
 def deletions(invocation: Invocation[DeletionsRequest]) -> object:
-    """Tell which rows of which files are deleted."""
+    """Show which rows of which files are deleted."""
     request = invocation.read()
     answer = invocation.opened.service.deletions(invocation.table, request)
     return encode_deletions(answer, _EVERYTHING, SelectionEncoding(request.encoding), _last_page)
@@ -119,7 +119,7 @@ def deletions(invocation: Invocation[DeletionsRequest]) -> object:
     flags={"keys": "--key", "hashes": "--hash"},
 )
 def lookup(invocation: Invocation[LookupRequest]) -> object:
-    """Tell which buckets keys live in."""
+    """Show which buckets keys are in."""
     if bool(invocation.members["keys"]) == bool(invocation.members["hashes"]):
         raise RequestError("look up either --key or --hash, not both")
     request = invocation.read()

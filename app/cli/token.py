@@ -17,13 +17,13 @@ _DURATION: Final = re.compile(r"(\d{1,6})([dhms])")
 _UNIT_SECONDS: Final = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 
 program = typer.Typer(
-    help="Make tokens for callers: token new.", no_args_is_help=True, pretty_exceptions_enable=False
+    help="Create tokens for callers: token new.", no_args_is_help=True, pretty_exceptions_enable=False
 )
 
 
 @program.callback()
 def _group() -> None:
-    """Make tokens for callers of the service."""
+    """Create tokens for callers of the service."""
 
 
 @program.command(cls=Command)

@@ -19,7 +19,7 @@ record  width  meaning
 
 The index manifest names the range of each record: ``offset`` points at its size, and ``length`` is **S for
 a 32-bit vector but S + 8 for a 64-bit one**. So a caller must fetch :data:`RECORD_MARGIN_BYTES` more than
-``length`` (or up to the end of the file); bytes behind the record are ignored.
+``length`` (or up to the end of the file); bytes after the record are ignored.
 
 The engine never verifies the checksum. Here a record that fails it is an error, since a smaller vector would
 let deleted rows reappear. Both accept a file that ends without the checksum of its last record.

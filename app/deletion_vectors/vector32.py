@@ -28,7 +28,7 @@ MAX_POSITION: Final = 2**31 - 1
 def read(data: memoryview) -> BitMap:
     """Reads the deleted positions of a whole vector, magic included.
 
-    Raises CorruptIndexError: the bitmap behind the magic is not of exactly that length, or has positions
+    Raises CorruptIndexError: the bitmap after the magic is not of exactly that length, or has positions
     above :data:`MAX_POSITION`.
     """
     positions, _ = read_bitmap(data, len(MAGIC), len(data) - len(MAGIC), row_count=MAX_POSITION + 1)

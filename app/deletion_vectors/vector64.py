@@ -45,7 +45,7 @@ _SHORTEST_ENTRY_BYTES: Final = _KEY.size + 8
 def read(data: memoryview) -> Positions:
     """Reads the deleted positions of a whole vector, magic included.
 
-    Raises CorruptIndexError: a wrong count, keys that do not ascend, a broken bitmap, or bytes behind the
+    Raises CorruptIndexError: a wrong count, keys that do not ascend, a broken bitmap, or bytes after the
     last one.
     """
     count = _read_count(data)

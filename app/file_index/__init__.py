@@ -37,11 +37,11 @@ __all__ = [
     "IndexKind",
     # A column as keys, row by row.
     "KeyColumn",
-    # The indexes of m files, opened when they are first asked.
+    # The indexes of m files, opened when they are first used.
     "StackedIndex",
     # Columns, each with a kind of index.
     "WantedIndexes",
-    # Puts a test as a condition on keys.
+    # Translates a test into a condition on keys.
     "condition_of",
     # Decides which files can have rows that satisfy a predicate.
     "decide_files",
@@ -57,8 +57,8 @@ __all__ = [
     "inspect",
     # Opens the index of one file.
     "open_payload",
-    # Narrows rows to those that can be among the first of an order.
+    # Narrows rows to those that can be in the top n of an order.
     "top_n",
-    # The indexes that a predicate may ask.
+    # The indexes that a predicate may use.
     "wanted_indexes",
 ]

@@ -1,13 +1,13 @@
-"""Conditions that indexes are asked, their answers, and the way answers combine.
+"""Conditions on index keys, the answers of indexes to them, and how answers combine.
 
-Every leaf of a filter that an index can answer is one of three conditions on a row's key. A condition is
+A leaf of a filter becomes one of three conditions on a row's key, if an index can answer it. A condition is
 *exact* when it holds for precisely the rows that satisfy the leaf. Otherwise it holds for more rows, which
 happens where values share a key (timestamps above microseconds). A plan that is out of time
-(:data:`OutOfTime`) asks no long lists of keys.
+(:data:`OutOfTime`) does not look up long lists of keys.
 
 The answer about one file is ``SKIP`` (no row can match), ``KEEP`` (nothing is known) or a set of row
-positions outside of which no row matches. Beyond the engine's lattice each answer says whether it is *exact*:
-whether every row in it satisfies the predicate. Exactness decides ``residual`` and whether top-n may narrow
+positions outside which no row matches. Unlike in the engine, an answer also has a flag, *exact*, which is
+true if every row in it satisfies the predicate. Exactness decides ``residual`` and whether top-n may narrow
 further.
 
 =====  ======================  =======================
@@ -23,7 +23,7 @@ the larger of two answers, and AND the smaller. The exception is two sets of row
 empty.
 
 =====  =========================================================  ==================
-code   answer of the file if it is asked for rows                 AND with ``ROWS``
+code   answer once the file's rows are selected                   AND with ``ROWS``
 =====  =========================================================  ==================
 SKIP   ``SKIP``                                                   SKIP
 DOUBT  rows, or ``SKIP`` if there turn out to be none             DOUBT
@@ -31,9 +31,9 @@ ROWS   rows                                                       DOUBT
 KEEP   ``KEEP``                                                   ROWS
 =====  =========================================================  ==================
 
-A stack answers UNASKED for files that it had no time to ask; they are kept.
+A stack answers UNASKED for files that it had no time to look up; they are kept.
 
-Bitmap, range-bitmap and bsi know the rows of each key. Each of them implements the sets of :class:`RowIndex`
+Bitmap, range-bitmap and bsi find the rows of each key. Each of them implements the sets of :class:`RowIndex`
 for one file and of :class:`RowStack` for many; :func:`select` and :meth:`RowStack.answers` build every
 condition from these sets.
 """
@@ -66,7 +66,7 @@ class NullTest:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """The row's key is one of ``keys`` (distinct, ascending); with ``negated`` it has a key that is not."""
+    """The row has a key, and it is one of ``keys`` (distinct, ascending); with ``negated``, none of them."""
 
     keys: tuple[Key, ...]
     negated: bool = False
@@ -110,7 +110,7 @@ def condition(leaf: BoundLeaf, space: KeySpace) -> Condition | None:  # noqa: C9
         case Operator.BETWEEN:
             low, high = leaf.literals
             span = _span(space.edge(low, behind=False), space.edge(high, behind=True))
-            # Values that share a key: what has no order, such as a bloom filter, knows them too.
+            # The bounds share a key: as a point, an index without order (bloom filter) can answer it, too.
             if span.start is not None and span.stop == after(span.start):
                 return Points((span.start,), exact=span.exact)
             return span
@@ -139,8 +139,7 @@ def _text(leaf: BoundLeaf) -> bytes:
 
 
 def _prefixed(prefix: bytes, *, exact: bool) -> Span:
-    # The span ends at the first text behind all that have the prefix; there is none if the prefix is all
-    # 0xFF.
+    # The span ends at the smallest string above all that have the prefix. A prefix of only 0xFF has none.
     stem = prefix.rstrip(b"\xff")
     return Span(prefix, stem[:-1] + bytes([stem[-1] + 1]) if stem else None, exact)
 
@@ -172,7 +171,7 @@ SKIP: Final = Decision.SKIP
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """0-based row positions outside of which no row matches; never empty, shared, so do not modify them."""
+    """0-based row positions outside which no row matches; never empty, shared, so do not modify them."""
 
     positions: BitMap
     exact: bool
@@ -219,8 +218,8 @@ class Step:
         column: the column or map key; None for a part of the filter that names none.
         index: kind of the index; None if no index of the column could be asked.
         outcome: ``rows`` if positions came back, ``unknown`` if no index was asked.
-        evidence: reason why no index could be asked, or what follows from earlier steps.
-        fpp: of a bloom filter: the probability that it passes a value that the file lacks.
+        evidence: reason why no index was asked, or the conclusion from earlier steps.
+        fpp: probability that a bloom filter passes a value that the file lacks; None for other kinds.
     """
 
     column: str | None

@@ -11,7 +11,7 @@ offset  type    meaning
 16      i32     number of columns
 20              for each column: name, i32 number of indexes; for each of these: kind (a name),
                 i32 start, i32 length
-        i32     length of what later versions may add to the head, then these bytes
+        i32     length of additions of later versions, then these bytes
 H               payloads, back to back
 ======  ======  ==================================================================================
 
@@ -40,20 +40,20 @@ _LENGTH = struct.Struct(">H")
 _NUL = b"\xc0\x80"
 
 
-def read_name(cursor: Cursor, what: str) -> str:
+def read_name(cursor: Cursor, label: str) -> str:
     """Reads a name. Raises CorruptIndexError: it is no modified UTF-8, or has half a surrogate pair."""
     start = cursor.position
-    stored = bytes(cursor.take(cursor.u16(f"length of the {what}"), what))
+    stored = bytes(cursor.take(cursor.u16(f"length of the {label}"), label))
     try:
         return decode(stored)
     except UnicodeError as error:
         raise CorruptIndexError(
-            f"expected modified UTF-8 as the {what}, found {stored!r:.100}", offset=start
+            f"expected modified UTF-8 as the {label}, found {stored!r:.100}", offset=start
         ) from error
 
 
 def write_name(name: str) -> bytes:
-    """Encodes a name behind its length. Raises ValueError: it takes more than 65535 bytes."""
+    """Encodes a name after its length. Raises ValueError: it takes more than 65535 bytes."""
     stored = encode(name)
     if len(stored) > MAX_NAME_BYTES:
         raise ValueError(f"a name takes at most {MAX_NAME_BYTES} bytes, not {len(stored)}")
@@ -85,7 +85,7 @@ MAGIC: Final = 1493475289347502
 _MAGIC_BYTES: Final = MAGIC.to_bytes(8)
 VERSION: Final = 1
 _DATA_FILES: Final = {b"PAR1": "a Parquet file", b"ORC": "an ORC file", b"Obj\x01": "an Avro file"}
-"""Magic of data files, which people pass in place of their index files."""
+"""Magic of data files, which people pass instead of their index files."""
 EMPTY_START: Final = -1
 MAX_BYTES: Final = (1 << 31) - 1
 """Largest container, and so the largest payload: offsets are signed integers of 4 bytes."""
@@ -114,16 +114,16 @@ class Entry:
 
     @property
     def is_empty(self) -> bool:
-        """True if the entry says that no row has a value."""
+        """True if the entry records that no row has a value."""
         return self.start == EMPTY_START and self.length == 0
 
     @property
     def end(self) -> int:
-        """Offset just behind the payload."""
+        """Offset just after the payload."""
         return self.start + self.length
 
     def lies_within(self, size: int) -> bool:
-        """True if a file of ``size`` bytes can hold the payload behind the fixed part of its head."""
+        """True if a file of ``size`` bytes can hold the payload after the fixed part of its head."""
         return self.start >= FIXED_HEAD_BYTES and self.length >= 0 and self.end <= size
 
 

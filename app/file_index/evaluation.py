@@ -1,7 +1,7 @@
 """Evaluation of a predicate with the indexes of many files: the files that can match, or their rows.
 
 Each leaf asks the indexes of its column, cheapest first, until one of them settles it, for all files that are
-still undecided. AND goes on with the files that remain; OR asks about all of them. A leaf that no index
+still undecided. AND continues with the files that remain; OR with all of them. A leaf that no index
 answers keeps every row.
 """
 

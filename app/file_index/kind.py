@@ -63,7 +63,7 @@ class FileStack(Protocol[Index_co]):
         """
 
     def of_file(self, file: int) -> Index_co:
-        """The index of one file, present and not broken; a ``RowIndex`` if the kind tells rows."""
+        """The index of one file, present and not broken; a ``RowIndex`` if the kind finds rows."""
 
 
 class Kind(str, ABC, Generic[Index, Options]):
@@ -80,7 +80,7 @@ class Kind(str, ABC, Generic[Index, Options]):
     """Options that a table may give to an index, as in ``file-index.<kind>.<column>.<option>``."""
 
     tells_rows: ClassVar[bool] = True
-    """True if the index knows the rows of each key; otherwise it only rules out whole files."""
+    """True if the index finds the rows of each key; otherwise it only rules out whole files."""
 
     directory_bytes: ClassVar[int] = 0
     """Approximate bytes of the stacked form for each byte of a payload, at most."""
@@ -98,7 +98,7 @@ class Kind(str, ABC, Generic[Index, Options]):
         return self.tells_rows and condition.exact
 
     def false_positive_rate(self, index: Index) -> float | None:  # noqa: ARG002 - for subclasses
-        """Probability that an index passes a value that the file lacks; None if it knows the values."""
+        """Probability that an index passes a value that the file lacks; None if it is exact."""
         return None
 
     @abstractmethod

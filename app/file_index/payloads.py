@@ -53,44 +53,44 @@ class Cursor:
         """Bytes between the position and the end."""
         return len(self.buffer) - self.position
 
-    def u16(self, what: str) -> int:
+    def u16(self, label: str) -> int:
         """Reads an unsigned 16-bit integer."""
-        return self._number(_U16, what)
+        return self._number(_U16, label)
 
-    def i32(self, what: str) -> int:
+    def i32(self, label: str) -> int:
         """Reads a signed 32-bit integer."""
-        return self._number(_I32, what)
+        return self._number(_I32, label)
 
-    def i64(self, what: str) -> int:
+    def i64(self, label: str) -> int:
         """Reads a signed 64-bit integer."""
-        return self._number(_I64, what)
+        return self._number(_I64, label)
 
-    def count(self, what: str, *, each_bytes: int = 0) -> int:
+    def count(self, label: str, *, each_bytes: int = 0) -> int:
         """Reads a 32-bit count of things that take at least ``each_bytes`` of the buffer each."""
         start = self.position
-        number = self._number(_I32, what)
+        number = self._number(_I32, label)
         if number < 0 or number * each_bytes > self.remaining:
             raise CorruptIndexError(
-                f"expected the {what} to fit the {self.remaining} bytes that are left, found {number}",
+                f"expected the {label} to fit the {self.remaining} bytes that are left, found {number}",
                 offset=start,
             )
         return number
 
-    def take(self, size: int, what: str) -> Buffer:
+    def take(self, size: int, label: str) -> Buffer:
         """Takes the next ``size`` bytes."""
         start, end = self.position, self.position + size
         if size < 0 or end > len(self.buffer):
             raise CorruptIndexError(
-                f"expected {what} of {size} bytes, found {len(self.buffer) - start}", offset=start
+                f"expected {label} of {size} bytes, found {len(self.buffer) - start}", offset=start
             )
         self.position = end
         return self.buffer[start:end]
 
-    def _number(self, form: struct.Struct, what: str) -> int:
+    def _number(self, form: struct.Struct, label: str) -> int:
         start, end = self.position, self.position + form.size
         if not 0 <= start <= end <= len(self.buffer):
             raise CorruptIndexError(
-                f"expected the {what} ({form.size} bytes), found {max(0, len(self.buffer) - start)} bytes",
+                f"expected the {label} ({form.size} bytes), found {max(0, len(self.buffer) - start)} bytes",
                 offset=start,
             )
         self.position = end
@@ -147,14 +147,14 @@ class Cursors:
         ends: NDArray[np.int64],
         inside: NDArray[np.bool_],
         stated: NDArray[np.int64],
-        what: str,
+        label: str,
     ) -> Self:
         """Cursors of nested strings, sound if ``inside``; ``stated``: fields with their positions."""
         cursors = type(self)(
             self.data, np.where(inside, at, 0), ends, np.ones(len(at), np.bool_), strict=self.strict
         )
         cursors.field = stated
-        cursors.expect(inside, what)
+        cursors.expect(inside, label)
         return cursors
 
     def take(self, chosen: NDArray[np.int64]) -> Self:
@@ -174,63 +174,63 @@ class Cursors:
         self.at, self.sound = self.at.copy(), self.sound.copy()
         self.at[chosen], self.sound[chosen] = moved.at, moved.sound
 
-    def i8(self, what: str) -> NDArray[np.int64]:
+    def i8(self, label: str) -> NDArray[np.int64]:
         """Reads a signed byte of each string."""
-        return self._next(">i1", what)
+        return self._next(">i1", label)
 
-    def i32(self, what: str) -> NDArray[np.int64]:
+    def i32(self, label: str) -> NDArray[np.int64]:
         """Reads a signed 32-bit integer of each string."""
-        return self._next(">i4", what)
+        return self._next(">i4", label)
 
-    def i64(self, what: str) -> NDArray[np.int64]:
+    def i64(self, label: str) -> NDArray[np.int64]:
         """Reads a signed 64-bit integer of each string."""
-        return self._next(">i8", what)
+        return self._next(">i8", label)
 
-    def u16_le(self, what: str) -> NDArray[np.int64]:
+    def u16_le(self, label: str) -> NDArray[np.int64]:
         """Reads an unsigned little-endian 16-bit integer of each string."""
-        return self._next("<u2", what)
+        return self._next("<u2", label)
 
-    def u32_le(self, what: str) -> NDArray[np.int64]:
+    def u32_le(self, label: str) -> NDArray[np.int64]:
         """Reads an unsigned little-endian 32-bit integer of each string."""
-        return self._next("<u4", what)
+        return self._next("<u4", label)
 
-    def count(self, what: str, each_bytes: int = 0) -> NDArray[np.int64]:
+    def count(self, label: str, each_bytes: int = 0) -> NDArray[np.int64]:
         """Reads a 32-bit count of things that take at least ``each_bytes`` of the string each."""
-        numbers = self.i32(what)
+        numbers = self.i32(label)
         self.expect(
             (numbers >= 0) & (numbers * each_bytes <= self.remaining),
-            f"the {what} to fit the bytes that are left",
+            f"the {label} to fit the bytes that are left",
             numbers,
         )
         return np.where(self.sound, numbers, 0)
 
-    def version(self, what: str, *supported: int) -> NDArray[np.int64]:
+    def version(self, label: str, *supported: int) -> NDArray[np.int64]:
         """Reads a version byte, which must be one of ``supported``."""
-        versions = self.i8(f"version of the {what}")
+        versions = self.i8(f"version of the {label}")
         is_supported = np.zeros(len(versions), np.bool_)
         for version in supported:
             is_supported |= versions == version
-        self.expect(is_supported, f"version {' or '.join(map(str, supported))} of the {what}", versions)
+        self.expect(is_supported, f"version {' or '.join(map(str, supported))} of the {label}", versions)
         return versions
 
-    def flag(self, what: str) -> NDArray[np.int64]:
+    def flag(self, label: str) -> NDArray[np.int64]:
         """Reads a byte that is 0 or 1."""
-        flags = self.i8(what)
-        self.expect((flags == 0) | (flags == 1), f"0 or 1 as {what}", flags)
+        flags = self.i8(label)
+        self.expect((flags == 0) | (flags == 1), f"0 or 1 as {label}", flags)
         return flags
 
-    def skip(self, sizes: NDArray[np.int64] | int, what: str) -> None:
+    def skip(self, sizes: NDArray[np.int64] | int, label: str) -> None:
         """Moves on by ``sizes`` bytes."""
         self.field = self.at
         remaining, sizes = self.remaining, np.asarray(sizes)
-        self.expect((remaining >= sizes) & (sizes >= 0), f"bytes of {what}", remaining)
+        self.expect((remaining >= sizes) & (sizes >= 0), f"bytes of {label}", remaining)
         self.at = np.where(self.sound, self.at + sizes, self.at)
 
-    def expect(self, holds: NDArray[np.bool_], what: str, values: NDArray[np.int64] | None = None) -> None:
+    def expect(self, holds: NDArray[np.bool_], label: str, values: NDArray[np.int64] | None = None) -> None:
         """Marks strings for which ``holds`` is false as not sound."""
         if self.strict and (wrong := np.flatnonzero(self.sound & ~holds)).size:
             shown = "" if values is None else f", found {np.broadcast_to(values, self.at.shape)[wrong[0]]}"
-            raise CorruptIndexError(f"expected {what}{shown}", offset=int(self.field[wrong[0]]))
+            raise CorruptIndexError(f"expected {label}{shown}", offset=int(self.field[wrong[0]]))
         self.sound = self.sound & holds
 
     def fail(self, string: int, error: CorruptIndexError) -> None:
@@ -239,11 +239,11 @@ class Cursors:
             raise error
         self.sound[string] = False
 
-    def _next(self, form: str, what: str) -> NDArray[np.int64]:
+    def _next(self, form: str, label: str) -> NDArray[np.int64]:
         width = np.dtype(form).itemsize
         self.field = self.at
         remaining = self.remaining
-        self.expect(remaining >= width, f"the {what} ({width} bytes)", remaining)
+        self.expect(remaining >= width, f"the {label} ({width} bytes)", remaining)
         numbers = integers(self.data, np.where(self.sound, self.at, 0), form)
         # Cursors that are not sound have read at offset 0.
         numbers[~self.sound] = 0
@@ -327,7 +327,7 @@ class BitmapHeads:
 
 
 def skip_bitmaps(cursors: Cursors) -> None:
-    """Moves the cursors behind the next bitmap; cursors that are at none are no longer sound."""
+    """Moves the cursors past the next bitmap; cursors that are at none are no longer sound."""
     starts = cursors.at
     heads = BitmapHeads.read(cursors)
     owners, values = heads.cardinalities(cursors.data, ~heads.with_runs)

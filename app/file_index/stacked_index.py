@@ -50,7 +50,7 @@ class Extents:
         return empty & self.present
 
     def within(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Files whose payload lies inside of a container of ``sizes`` bytes, shape (m,)."""
+        """Files whose payload is inside a container of ``sizes`` bytes, shape (m,)."""
         inside: NDArray[np.bool_] = (self.starts >= FIXED_HEAD_BYTES) & (self.starts + self.lengths <= sizes)
         return self.present & inside & (self.lengths >= 0)
 
@@ -179,7 +179,7 @@ def _has_layout(
     for _, kinds in layout.columns:
         for _, at in kinds:
             compared[at : at + EXTENT.size] = 0
-    # The last word overlaps the one before it, so that nothing behind the head is compared.
+    # The last word overlaps the one before it, so that nothing after the head is compared.
     offsets = np.append(np.arange(0, layout.length - _WORD, _WORD), layout.length - _WORD)
     masks, expected = words(compared, offsets), words(buffers.data, buffers.starts[model] + offsets)
     candidates = np.flatnonzero(lengths[files] == layout.length)
@@ -215,7 +215,7 @@ class StackedIndex:
     """The indexes of m files, opened by column and kind on first use."""
 
     heads: Heads
-    # Payloads by column and kind, each a column of m; None if the heads stand in whole containers.
+    # Payloads by column and kind, each a column of m; None if the heads are in whole containers.
     fetched: Mapping[tuple[str, str], BytesColumn] | None = None
     _extents: dict[tuple[str, str], Extents] = field(default_factory=dict, repr=False)
     _opened: dict[tuple[str, IndexKind, DataType], OpenedStack] = field(default_factory=dict, repr=False)
@@ -275,7 +275,7 @@ class StackedIndex:
         return next(entry for entry in self.heads.entries(file)[column] if entry.kind == kind)
 
     def payload(self, entry: Entry, file: int) -> memoryview:
-        """The bytes of a non-empty index. Raises CorruptIndexError: they lie outside of the file."""
+        """The bytes of a non-empty index. Raises CorruptIndexError: they are outside the file."""
         size = int(self.heads.sizes[file])
         payload = None
         if entry.lies_within(size):
@@ -345,7 +345,7 @@ class FileIndex:
         return self.stacked.heads.entries(self.file)
 
     def payload(self, entry: Entry) -> memoryview:
-        """The bytes of a non-empty index. Raises CorruptIndexError: they lie outside of the file."""
+        """The bytes of a non-empty index. Raises CorruptIndexError: they are outside the file."""
         return self.stacked.payload(entry, self.file)
 
     def open(self, entry: Entry, kind: IndexKind, data_type: DataType) -> Any:

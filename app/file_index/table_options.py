@@ -58,7 +58,7 @@ def indexed_type(name: str, types: Mapping[str, DataType]) -> DataType:
     column, key = split_map_key(name)
     data_type = types.get(column)
     if data_type is None:
-        raise RequestError(f"there is no column {column!r}{hint(column, types, what='columns')}")
+        raise RequestError(f"there is no column {column!r}{hint(column, types, plural='columns')}")
     if key is None:
         return data_type
     if data_type.root is not TypeRoot.MAP or data_type.children[0].root not in STRING_ROOTS:

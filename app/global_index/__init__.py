@@ -1,7 +1,7 @@
 """Global indexes: files that list, by key, rows of a range of row ids.
 
 A search (:mod:`app.global_index.search`) names the pieces of index files that it needs, and somebody who
-knows storage reads them. Kinds: :mod:`app.global_index.btree` and :mod:`app.global_index.bitmap`.
+uses storage reads them. Kinds: :mod:`app.global_index.btree` and :mod:`app.global_index.bitmap`.
 """
 
 from app.global_index.index_file import KeyBounds, Piece, Search
@@ -20,16 +20,16 @@ __all__ = [
     "Piece",
     # A search, which names pieces to read until it has its rows.
     "Search",
-    # Describes what is in a file.
+    # Describes the content of a file.
     "describe",
-    # Tells whether searches find the rows that do not match.
+    # Returns True if searches find the rows that do not match.
     "finds_complement",
-    # Tells the kind of a file by its name and bytes.
+    # Detects the kind of a file from its name and bytes.
     "kind_of",
-    # Tells whether values of two types are serialized alike.
+    # Returns True if values of two types are serialized alike.
     "same_keys",
     # Searches for the rows of a condition.
     "searches",
-    # Tells whether global indexes hold values of a type.
+    # Returns True if global indexes hold values of a type.
     "takes",
 ]

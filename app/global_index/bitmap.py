@@ -145,7 +145,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     for place in range(at, min(at + 9, len(data))):
         byte = data[place]
         number |= (byte & 0x7F) << shift
-        if byte < 0x80:  # noqa: PLR2004 - the bit that says that more follow
+        if byte < 0x80:  # noqa: PLR2004 - the bit that is set if more follow
             return number, place + 1
         shift += 7
     raise CorruptIndexError("expected a number of varying width, found none that ends", offset=at)

@@ -1,6 +1,6 @@
 """Blocks of global index files, as LevelDB has them, and the numbers of varying width within.
 
-A varint has seven bits of a number in each byte, the lowest first; the eighth bit says that more follow.
+A varint has seven bits of a number in each byte, the lowest first; the eighth bit is set if more follow.
 
 Stored block, little endian; its *size* in handles counts the first line alone:
 
@@ -68,7 +68,7 @@ _ENTRY_BYTES: Final = 160
 
 
 def _claim(size: int, path: str) -> AbstractContextManager[object]:
-    # A claim takes as long as decoding many entries, and the load of a block has claimed so much for it.
+    # A claim takes as long as decoding many entries, and the load of a block has already claimed this much.
     return LEDGER.claim("decoding", size, path=path) if size > _LEAST_CLAIM_BYTES else nullcontext()
 
 
@@ -109,7 +109,7 @@ def _expanded(block: bytes, compression: int) -> bytes:
     with _claim(length, "a block of a global index"):
         try:
             if compression == _ZSTD:
-                # One byte more tells a block that expands to more.
+                # One more byte reveals a block that expands to more.
                 expanded = ZstdDecompressor().decompress(block[start:], length + 1)
             else:
                 compressed, original = _LENGTHS.unpack_from(block, start)
@@ -236,7 +236,7 @@ def read_row_ids(
         done = start = 0
         while start < total:
             stop = min(start + _BYTES_AT_ONCE, total)
-            # No number is cut: the next portion begins with the one that goes on behind this.
+            # No number is cut: the next portion begins with the one that continues after this.
             stop -= int(is_last[start:stop][::-1].argmax())
             numbers = _numbers(stored[start:stop], np.flatnonzero(is_last[start:stop]))
             if int(numbers.max()) >= row_count:
@@ -247,7 +247,7 @@ def read_row_ids(
 
 
 def _numbers(stored: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Decode varints that lie back to back, by the place of the last byte of each."""
+    """Decode varints that are back to back, by the place of the last byte of each."""
     widths = np.diff(ends, prepend=-1)
     if not len(widths) or int(widths.max()) > _BITS:
         raise CorruptIndexError("expected row ids of a range, found one that is too large")

@@ -23,7 +23,7 @@ offset  type              meaning
 ======  ================  ====================================================================
 
 Written by ``BTreeIndexWriter`` of the engine 1.4 to 2.1 and of pypaimon 2.1. Row ids count from the first row
-of the range. A key may stand in two files of a range, whose entries were cut anywhere.
+of the range. A key may be in two files of a range, whose entries may be cut anywhere.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _OBJECT_BYTES: Final = 64
 
 
 class Footer(NamedTuple):
-    """Places of the parts of a file; a size of 0 stands for no such part."""
+    """Places of the parts of a file; a part of size 0 is absent."""
 
     index_offset: int
     index_size: int
@@ -65,7 +65,7 @@ class Footer(NamedTuple):
 
     @classmethod
     def read(cls, tail: Tail) -> Self:
-        """Decode the footer at the end of a file.
+        """Decodes the footer at the end of a file.
 
         Raises:
             CorruptIndexError: there is none.
@@ -86,7 +86,7 @@ class Footer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """A data block: its keys, and where the row ids of each lie in ``data``; int32, shape (n,)."""
+    """A data block: its keys, and the place of the row ids of each in ``data``; int32, shape (n,)."""
 
     data: NDArray[np.uint8]
     keys: Keys
@@ -149,7 +149,7 @@ class BTreeFile(IndexFile):
         (tail,) = yield [self.tail()]
         footer = Footer.read(tail)
         if not footer.nulls_size:
-            # Nobody asks for the null rows of a file whose entry tells of none.
+            # No search asks for the null rows of a file whose entry has none.
             raise CorruptIndexError("expected null rows, as the entry of the file tells, found none")
         size = footer.nulls_size + _CHECKSUM.size
         (rows,) = yield [tail.piece(footer.nulls_offset, size, "null rows", self._read_nulls)]
@@ -160,7 +160,7 @@ class BTreeFile(IndexFile):
     def rows_with(self, keys: Sequence[Key]) -> Search:
         tail, index = yield from self._open()
         literals = array_of(keys, index.keys)
-        # A key can go on in the next block where it ends one.
+        # If a key ends a block, its rows can continue in the next one.
         first, last = index.keys.searchsorted(literals), index.keys.searchsorted(literals, "right")
         numbers: set[int] = set()
         for start, stop in set(zip(first.tolist(), last.tolist(), strict=True)):

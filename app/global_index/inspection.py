@@ -1,4 +1,4 @@
-"""Describes what is in a global index file, for people who look at one."""
+"""Describes the content of a global index file, for people."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def describe(kind: str, content: bytes, data_type: DataType | None, listed: slic
 
 
 def _of_btree(index: bytes) -> list[tuple[int, int]]:
-    """Where the data blocks lie."""
+    """Places of the data blocks."""
     entries = Entries.read(read_block(index))
     offsets, at = read_varints(entries.data, entries.value_starts)
     return [*zip(offsets.tolist(), read_varints(entries.data, at)[0].tolist(), strict=True)]
 
 
 def _of_bitmap(index: bytes) -> list[tuple[int, int]]:
-    """Where the dictionary blocks lie."""
+    """Places of the dictionary blocks."""
     blocks = bitmap.Dictionary.read(index, _BYTES)
     return [*zip(blocks.offsets.tolist(), blocks.sizes.tolist(), strict=True)]
 

@@ -56,12 +56,12 @@ Keys = NDArray[Any]
 
 
 def takes(data_type: DataType) -> bool:
-    """Tell whether global indexes hold values of a type."""
+    """Return True if global indexes hold values of a type."""
     return data_type.root in _WIDTHS or data_type.root in STRING_ROOTS or data_type.root in TIMESTAMP_ROOTS
 
 
 def same_keys(one: DataType, other: DataType) -> bool:
-    """Tell whether a key of one type means the value of the other that is serialized alike."""
+    """Return True if a key of one type means the value of the other that is serialized alike."""
     is_text = one.root is other.root is TypeRoot.VARCHAR
     return is_text or (one.root, one.precision, one.scale) == (other.root, other.precision, other.scale)
 
@@ -143,7 +143,7 @@ def place_of(keys: Keys, key: Key | None, otherwise: int) -> int:
 
 
 def is_one_of(keys: Keys, literals: Keys) -> NDArray[np.bool_]:
-    """Tell which keys are among the literals."""
+    """Mark the keys that are among the literals."""
     if keys.dtype == object:
         distinct = frozenset(literals.tolist())
         return np.fromiter((key in distinct for key in keys), np.bool_, len(keys))

@@ -42,7 +42,7 @@ class Part:
 
 
 def finds_complement(condition: Condition) -> bool:
-    """Tell whether the searches of a condition find the rows that do not meet it."""
+    """Return True if the searches of a condition find the rows that do not meet it."""
     match condition:
         case NullTest(null=null):
             return not null

@@ -10,7 +10,7 @@ from app.iceberg.refusals import reason_against
 from app.iceberg.schema import ACCEPT, MILLIS
 
 __all__ = [
-    # The header by which clients say what they accept.
+    # The header in which clients list the types that they accept.
     "ACCEPT",
     # The longest id of a plan.
     "LONGEST_ID",
@@ -18,11 +18,11 @@ __all__ = [
     "MILLIS",
     # Answers of Iceberg's REST catalog.
     "Catalog",
-    # A scan that a client asks to be planned.
+    # A client's request to plan a scan.
     "PlanQuestion",
     # A part of the plan of a question about one version.
     "PlanToken",
-    # Says why Iceberg's clients cannot read a table.
+    # The reason why Iceberg's clients cannot read a table.
     "reason_against",
     # Writes an expression as JSON text.
     "write_filter",

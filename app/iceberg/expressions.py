@@ -37,7 +37,7 @@ TIMESTAMP_LTZ             ISO text with a zone, or microseconds since 1970
 ========================  =========================================================
 
 Java writes dates and timestamps as numbers, PyIceberg numbers with a point as text. Clients round literals
-outside of the column's values in different ways: such tests are unknown, as are those of another kind, such
+outside the column's values in different ways: such tests are unknown, as are those of another kind, such
 as a timestamp for a DATE.
 """
 
@@ -110,8 +110,8 @@ _NEGATIONS: Final = dict((*_OPPOSITES, *(pair[::-1] for pair in _OPPOSITES)))
 _FLIPPED: Final = {"lt": "gt", "gt": "lt", "lt-eq": "gt-eq", "gt-eq": "lt-eq", "eq": "eq", "not-eq": "not-eq"}
 _WIDER: Final = {"lt": "lt-eq", "gt": "gt-eq"}
 
-_TRUE: Final = Constant(True)  # noqa: FBT003 - the name says it
-_FALSE: Final = Constant(False)  # noqa: FBT003 - the name says it
+_TRUE: Final = Constant(True)  # noqa: FBT003 - clear from the name
+_FALSE: Final = Constant(False)  # noqa: FBT003 - clear from the name
 _UNKNOWN: Final = Unknown("a test of which Iceberg's clients differ, or which is not of one column")
 _NAN: Final = Literal(LiteralKind.JSON, "NaN")
 
@@ -188,7 +188,7 @@ class _Reader:
     def _test(self, name: str, members: Mapping[Any, object], *, negated: bool) -> Predicate:
         check_deadline()
         if name not in _NEGATIONS:
-            tests = hint(name, sorted(_NEGATIONS), what="tests")
+            tests = hint(name, sorted(_NEGATIONS), plural="tests")
             raise FilterError(f"{name!r:.100} is not a test of expressions{tests}")
         if negated:
             name = _NEGATIONS[name]

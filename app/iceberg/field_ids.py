@@ -52,7 +52,7 @@ class NameMapping:
             self.inner.setdefault(column.id, NameMapping()).add(inner_fields(column))
 
     def fits(self, fields: Iterable[DataField]) -> bool:
-        """Tell whether every name maps to the field that has it here."""
+        """Return True if every name maps to the field that has it here."""
         return all(
             self.ids.get(column.name) == column.id and self.inner[column.id].fits(inner_fields(column))
             for column in fields
@@ -108,7 +108,7 @@ def _read(version: Version, ranges: Sequence[tuple[str, int, int]]) -> Iterator[
 
 
 def has_ids(metadata: bytes) -> bool:
-    """Tell whether the first column has an id, from the beginning of a FileMetaData."""
+    """Return True if the first column has an id, from the beginning of a FileMetaData."""
     try:
         reader = _Compact(metadata)
         for number, kind in reader.fields():

@@ -1,8 +1,8 @@
-"""Metadata of a table for Iceberg clients, made of schemas, snapshots and tags.
+"""Metadata of a table for Iceberg clients, built from schemas, snapshots and tags.
 
-Iceberg has one list of snapshots, and reads branches in the table's schema. The engine numbers each branch's
-snapshots anew and gives it schemas of its own. So a branch is a table here, ``table$branch_name`` as in the
-engine, and only tags are refs.
+Iceberg has one list of snapshots, and reads branches in the table's schema. In the engine, each branch has
+its own snapshot numbers and schemas. So a branch is a table here, ``table$branch_name`` as in the engine, and
+only tags are refs.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from app.types import Json
 from app.types.digest import digest
 
 # Scheme of locations that nobody can open. Snapshots name manifest lists there, so a client without
-# server-side planning fails, and nobody writes on top of this metadata. Writers are directed there, too,
-# since some write files before they ask for a commit.
+# server-side planning fails, and nobody writes on top of this metadata. Writers are also directed there,
+# since some write files before they request a commit.
 NO_MANIFESTS: Final = "paimon-index-plans-scans"
 
-_WRITTEN_NOWHERE: Final = {f"write.{kind}.path": f"{NO_MANIFESTS}:/{kind}" for kind in ("data", "metadata")}
+_WRITE_PATHS: Final = {f"write.{kind}.path": f"{NO_MANIFESTS}:/{kind}" for kind in ("data", "metadata")}
 _OPERATIONS: Final = {
     "APPEND": "append",
     "COMPACT": "replace",
@@ -61,7 +61,7 @@ class TableState:
         snapshots = [by_id[number] for number in sorted(by_id)]
         location = version.source.warehouse.public_url + version.table.directory
         times = list(accumulate((snapshot.time_millis for snapshot in snapshots), max))
-        written: dict[str, Json] = {
+        metadata: dict[str, Json] = {
             # Deletion vectors require format version 3.
             "format-version": 3 if schema.options.deletion_vectors else 2,
             "table-uuid": _uuid(version, self.schemas[0]),
@@ -76,7 +76,7 @@ class TableState:
             "last-partition-id": last_partition_id(schema),
             "default-sort-order-id": _UNSORTED,
             "sort-orders": [{"order-id": _UNSORTED, "fields": []}],
-            "properties": {**properties, **_WRITTEN_NOWHERE},
+            "properties": {**properties, **_WRITE_PATHS},
             "snapshots": [_snapshot(snapshot, by_id) for snapshot in snapshots],
             "snapshot-log": [
                 {"snapshot-id": snapshot.id, "timestamp-ms": time}
@@ -86,18 +86,18 @@ class TableState:
         }
         if schema.options.deletion_vectors:
             snapshot = version.resolved.snapshot
-            written["next-row-id"] = 0 if snapshot is None else snapshot.next_row_id or 0
+            metadata["next-row-id"] = 0 if snapshot is None else snapshot.next_row_id or 0
         if latest is not None:
-            written["current-snapshot-id"] = latest.id
-            written["refs"] = {
+            metadata["current-snapshot-id"] = latest.id
+            metadata["refs"] = {
                 "main": {"type": "branch", "snapshot-id": latest.id},
                 **{name: {"type": "tag", "snapshot-id": snapshot.id} for name, snapshot in refs.items()},
             }
-        return written
+        return metadata
 
 
 def _schemas(schemas: Sequence[TableSchema], current: TableSchema, *, millis: bool) -> Iterator[Json]:
-    """Yield the schemas that Iceberg can state."""
+    """Yield the schemas that Iceberg can express."""
     for schema in schemas:
         try:
             yield schema_json(schema, millis=millis)
@@ -108,7 +108,7 @@ def _schemas(schemas: Sequence[TableSchema], current: TableSchema, *, millis: bo
 
 
 def _snapshot(snapshot: Snapshot, by_id: Mapping[int, Snapshot]) -> Json:
-    written: dict[str, Json] = {
+    metadata: dict[str, Json] = {
         "snapshot-id": snapshot.id,
         "sequence-number": snapshot.id,
         "timestamp-ms": snapshot.time_millis,
@@ -124,11 +124,11 @@ def _snapshot(snapshot: Snapshot, by_id: Mapping[int, Snapshot]) -> Json:
         },
     }
     if snapshot.id - 1 in by_id:
-        written["parent-snapshot-id"] = snapshot.id - 1
-    return written
+        metadata["parent-snapshot-id"] = snapshot.id - 1
+    return metadata
 
 
 def _uuid(version: Version, first: TableSchema) -> str:
-    """Return a UUID that identifies the table, also against one that is made anew at its place."""
+    """Return a UUID that identifies the table; one created later at the same location gets another."""
     place = version.source.warehouse.public_url, version.resolved.directory, str(version.resolved.level)
     return str(uuid.UUID(bytes=digest(*map(str.encode, place), first.digest.encode()), version=4))

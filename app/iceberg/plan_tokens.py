@@ -10,7 +10,7 @@ snapshot   number of the planned snapshot; null for a table without snapshots
 schema     number of the schema that the filter was read in
 options    number of the schema that options come from
 tag        the tag that has the snapshot, where it has no file of its own any more
-identity   digest of the version's identity, which changes when a table is made anew
+identity   digest of the version's identity, which changes when a table is recreated
 begin, end the part of the plan, by the numbers of files in their version; null is the end
 ========== ================================================================================
 """
@@ -116,7 +116,7 @@ class PlanToken:
         return base64.urlsafe_b64encode(_digest(packed, table) + packed).decode("ascii")
 
     def is_of(self, version: Version) -> bool:
-        """Tell whether a version is the planned one."""
+        """Return True if a version is the planned one."""
         return (self.snapshot, self.schema, self.options, self.identity) == (
             version.snapshot_id,
             *version.schema.ids,

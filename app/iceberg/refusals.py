@@ -7,7 +7,7 @@ refused                                       why
 ============================================  ===================================================
 types without a counterpart                   :mod:`app.iceberg.schema`
 timestamps in milliseconds                    :mod:`app.iceberg.schema`
-``data-evolution.enabled``                    rows lie in several files each
+``data-evolution.enabled``                    rows are in several files each
 files that merge                              clients would read every version of a row; ``table$ro`` has none
 32-bit deletion vectors                       Iceberg's blobs are the engine's 64-bit ones
 deletion vectors, for PyIceberg               it reads whole Puffin files, which the engine's are not
@@ -162,7 +162,7 @@ def _cast(file: Mapping[int, DataField], fields: tuple[DataField, ...]) -> Itera
 
 
 def _widens(stored: DataType, present: DataType) -> bool:
-    """Tell whether each stored value keeps its meaning in another type, to the engine and to Iceberg."""
+    """Return True if each stored value keeps its meaning in another type, to the engine and to Iceberg."""
     if stored.root in INTEGER_BITS and present.root in INTEGER_BITS:
         return INTEGER_BITS[stored.root] <= INTEGER_BITS[present.root]
     if (stored.root, present.root) == (TypeRoot.FLOAT, TypeRoot.DOUBLE):

@@ -92,7 +92,7 @@ def schema_json(schema: TableSchema, *, millis: bool) -> dict[str, Json]:
 
 
 def same_type(one: DataField, other: DataField) -> bool:
-    """Tell whether clients see one type in two forms of a column."""
+    """Return True if clients see one type in two forms of a column."""
     try:
         return _type(one, millis=True) == _type(other, millis=True)
     except ValueError:
@@ -266,7 +266,7 @@ class Columns:
             return self.by_name[folded]
         if name in _METADATA_COLUMNS or self._is_within(folded):
             return None
-        suggestion = hint(name, self.by_name, what="columns")
+        suggestion = hint(name, self.by_name, plural="columns")
         raise FilterError(f"there is no column {name!r:.200}{suggestion}", column=name)
 
     def of_id(self, number: int) -> DataField | None:
@@ -276,7 +276,7 @@ class Columns:
         return self.by_id[number]
 
     def _is_within(self, name: str) -> bool:
-        """Tell whether a name leads into a nested column; Java omits ``element`` and ``value``."""
+        """Return True if a name leads into a nested column; Java omits ``element`` and ``value``."""
         whole = [field for field in self.by_name.values() if field is not None]
         return any(
             field.type.root in NESTED_ROOTS and name.startswith(f"{self.fold(field.name)}.")

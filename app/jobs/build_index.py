@@ -57,7 +57,7 @@ class IndexCounts:
     Attributes:
         column: its present name, or ``column[key]``.
         declared: the options of the table or of the job name it.
-        built: files that got it, anew or again.
+        built: files for which it was built or rebuilt.
         kept: files that had and keep it.
         taken_off: files that lost it.
     """

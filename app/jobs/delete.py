@@ -5,8 +5,7 @@ Spark evaluates the condition as it would in a query of this session. Tasks then
 rows into one bitmap for each file. The driver merges the bitmaps into the vectors of their buckets and
 commits (``OVERWRITE``).
 
-If another commit changed one of these files or vectors meanwhile, the whole job starts again from that
-commit.
+If another commit changes one of these files or vectors first, the whole job starts again from that commit.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ def check_deletable(name: str, version: Version) -> None:
     if not schema.options.deletion_vectors:
         raise UnsupportedFormatError(
             f"table {name} has no deletion vectors: set deletion-vectors.enabled, or delete with the engine, "
-            f"which writes its files anew"
+            f"which rewrites its files"
         )
     if schema.options.data_evolution:
         raise UnsupportedFormatError(f"table {name} has data evolution: delete its rows with the engine")

@@ -125,7 +125,7 @@ def _readable_indexes(file: IndexedFile, warehouse: Warehouse) -> Payloads:
         return {}
     readable: dict[tuple[str, str], bytes | None] = {}
     for entry in chain.from_iterable(index.entries.values()):
-        # An index that lies outside of its container is lost, and built again if it is declared.
+        # An index that is outside its container is lost, and built again if it is declared.
         with suppress(CorruptIndexError):
             readable[entry.column, entry.kind] = None if entry.is_empty else bytes(index.payload(entry))
     return readable

@@ -79,12 +79,12 @@ def matching_rows(
     except (AnalysisException, ParseException) as error:
         raise FilterError(str(error).partition("\n")[0]) from error
     packed = matching.mapInArrow(Lean(_pack), f"{_FILE} bigint, positions binary")
-    what = f"delete {table.name}"
+    label = f"delete {table.name}"
     try:
-        with Progress(spark.sparkContext, what, 1, advance):
+        with Progress(spark.sparkContext, label, 1, advance):
             collected = packed.collect()
     except Exception as error:
-        raise spark_failed(what, error) from error
+        raise spark_failed(label, error) from error
     by_file: dict[int, BitMap64] = {}
     for row in collected:
         number, positions = int(row[0]), BitMap64.deserialize(bytes(row[1]))

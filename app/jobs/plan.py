@@ -1,7 +1,7 @@
 """``plan``: one filter over the files of very many manifests, by tasks with the service's own planner.
 
 A task plans one manifest. That manifest and those that remove files, which every worker reads once, decide
-which of its files are live. Everything else that a plan needs about a file of an append table stands in its
+which of its files are live. Everything else that a plan needs about a file of an append table is in its
 own entry. Files of other tables are merged with each other, so those tables are refused.
 """
 

@@ -1,6 +1,6 @@
 """One run of a job in Spark: the end of its tasks, and the removal of files that a failed run has written.
 
-A task that is killed, with its worker or its executor, reports nothing. Spark goes on stopping tasks for some
+A task that is killed, with its worker or its executor, reports nothing. Spark keeps stopping tasks for some
 seconds after it has reported a failed job, and these may still write.
 
 The names of all files that the tasks of a run write contain the run's token. So a failed job can list the
@@ -96,7 +96,7 @@ _PAUSE_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class FilesOfRun:
-    """Paths of the files that the tasks of a run have written, found anew by each iteration.
+    """Paths of the files that the tasks of a run have written, listed again by each iteration.
 
     Iteration first waits for the end of the tasks. If some were killed, it lists directories until nothing
     new appears. ``listed``: returns the paths of all files in the directories that the run may write to.

@@ -65,7 +65,7 @@ class Lean(Generic[Item, Result]):
 
 def run_tasks(
     spark: SparkSession,
-    what: str,
+    label: str,
     work: Callable[[Item], Result],
     items: Sequence[Item],
     advance: Advance = ignore_progress,
@@ -79,27 +79,27 @@ def run_tasks(
     tasks = min(len(items), _TASKS_OF_CORE * max(1, int(context.defaultParallelism)))
     # Neighbours take about equally long, so they are dealt to different tasks.
     batches = [items[first::tasks] for first in range(tasks)]
-    with Progress(context, what, len(items) / tasks, advance, group):
+    with Progress(context, label, len(items) / tasks, advance, group):
         try:
             results: list[Result] = (
                 context.parallelize(batches, tasks).mapPartitions(Lean(_Guarded(work))).collect()
             )
         except Exception as error:
-            raise spark_failed(what, error) from error
+            raise spark_failed(label, error) from error
     for result in results:
         if isinstance(result, _Failed):
-            raise JobError(f"{what}: {result.message}")
+            raise JobError(f"{label}: {result.message}")
     places = [place for first in range(tasks) for place in range(first, len(items), tasks)]
     return [result for _, result in sorted(zip(places, results, strict=True), key=itemgetter(0))]
 
 
-def spark_failed(what: str, error: Exception) -> JobError:
+def spark_failed(label: str, error: Exception) -> JobError:
     """Turns an exception of Spark into a JobError with its first telling line and its causes."""
     reasons = [line.strip() for line in str(error).splitlines() if "Exception:" in line or "Error:" in line]
     reason = next(iter(reasons), "") or str(error).partition("\n")[0]
     causes = [line for line in reasons[1:] if line.startswith("Caused by:") and "Traceback" not in line]
     reason = "; ".join([reason.removeprefix(": "), *causes])
-    return JobError(f"{what}: Spark gave up: {reason:.500}")
+    return JobError(f"{label}: Spark gave up: {reason:.500}")
 
 
 class Progress:
@@ -108,13 +108,13 @@ class Progress:
     def __init__(
         self,
         context: SparkContext,
-        what: str,
+        label: str,
         items_of_task: float,
         advance: Advance,
         group: str | None = None,
     ) -> None:
         self._context = context
-        self._what = what
+        self._label = label
         self._items_of_task = items_of_task
         self._advance = advance
         self._group = group
@@ -124,7 +124,7 @@ class Progress:
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> None:
-        self._context.setJobDescription(self._what)
+        self._context.setJobDescription(self._label)
         if self._group is not None:
             self._group_before = self._context.getLocalProperty(_GROUP)
             self._context.setLocalProperty(_GROUP, self._group)

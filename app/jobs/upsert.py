@@ -1,12 +1,12 @@
 """``upsert``: rows written to a table, one for each key if it has a primary key.
 
-Tasks check the rows and hash their keys. For dynamic buckets, rows are shuffled to assigners, which know the
-partition's hash indexes: a known key keeps its bucket. Then rows are shuffled by bucket and sorted, and each
-bucket's task writes data files of level 0 and the bucket's hash index. The driver commits all of it
-(``APPEND``).
+Tasks check the rows and hash their keys. For dynamic buckets, rows are shuffled to assigners, which read the
+partition's hash indexes so that an existing key keeps its bucket. Then rows are shuffled by bucket and
+sorted, and each bucket's task writes data files of level 0 and the bucket's hash index. The driver commits
+them (``APPEND``).
 
-If another commit has added rows to one of these buckets meanwhile, or keys to one of these partitions, the
-whole job starts again from that commit.
+If another commit adds rows to one of these buckets first, or keys to one of these partitions, the whole job
+starts again from that commit.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def upsert(
     """Writes rows to a table.
 
     ``rows``: all columns of the table, in any order. The last row of a key wins, in the order of Spark's
-    partitions and of the rows in them, unless the table has a sequence field. ``row_kind_column``: a further
+    partitions and of the rows in them, unless the table has a sequence field. ``row_kind_column``: an extra
     column with ``+I``, ``+U``, ``-U`` or ``-D``; the last two delete the key. ``parallelism``: channels of
     assigners of dynamic buckets, unless the table sets them; default as in the engine: the larger of
     ``spark.default.parallelism`` and ``spark.sql.shuffle.partitions``.
@@ -74,21 +74,21 @@ def upsert(
     def attempt() -> UpsertReport:
         version = table.latest()
         target = Target.of(table, version, has_kinds=row_kind_column is not None)
-        made = WriteAttempt(target, version, parallelism or _parallelism(spark))
+        writing = WriteAttempt(target, version, parallelism or _parallelism(spark))
         run = JobRun(spark.sparkContext, target.run)
         files = FilesOfRun(run, partial(table.writing.files_below, target.directory))
         with WrittenFiles(table.writing, files) as cleaned:
-            written = made.write(spark, fitted(rows, target, row_kind_column), advance)
+            written = writing.write(spark, fitted(rows, target, row_kind_column), advance)
             paths = [path for bucket in written for path in bucket.paths]
             is_complete = run.settle()
             if is_complete:
                 cleaned.paths = paths
-            changes = made.changes(written)
+            changes = writing.changes(written)
             cleaned.is_committing = True
             snapshot_id = committer.commit(changes) if changes.files else None
         if not is_complete:
             remove(table.writing, replace(files, named={path.rpartition("/")[2] for path in paths}))
-        return _report(made, snapshot_id, written)
+        return _report(writing, snapshot_id, written)
 
     return RETRYING(attempt)
 
@@ -104,8 +104,8 @@ def rows_from_files(
 ) -> DataFrame:
     """Reads files into rows for :func:`upsert`.
 
-    ``data_format``: Spark's name. Columns of formats without types, such as ``csv`` and ``json``, are read in
-    the table's types; a value of another type is an error.
+    ``data_format``: Spark's name for it. Columns of formats without types, such as ``csv`` and ``json``, are
+    read in the table's types; a value of another type is an error.
     """
     target = Target.of(table, table.latest(), has_kinds=row_kind_column is not None)
     return read_rows(
@@ -118,8 +118,8 @@ def _parallelism(spark: SparkSession) -> int:
     return max(int(spark.sparkContext.defaultParallelism), partitions)
 
 
-def _report(made: WriteAttempt, snapshot_id: int | None, written: Sequence[WrittenBucket]) -> UpsertReport:
-    states, target = made.states(), made.target
+def _report(writing: WriteAttempt, snapshot_id: int | None, written: Sequence[WrittenBucket]) -> UpsertReport:
+    states, target = writing.states(), writing.target
     files = [file for bucket in written for file in bucket.files]
     buckets = {(bucket.partition, bucket.bucket) for bucket in written}
     dynamic = target.schema.bucket_mode is BucketMode.HASH_DYNAMIC

@@ -19,7 +19,7 @@ from app.options.table_options import (
 from app.options.written_files import ALL, DataFileOptions, ManifestOptions, StatisticsMode, VectorOptions
 
 __all__ = [
-    # Statistics of whole values, however long.
+    # The statistics mode for whole values, however long.
     "ALL",
     # The name of the option that names the bucket key.
     "BUCKET_KEY",
@@ -45,7 +45,7 @@ __all__ = [
     "MergeEngine",
     # Options of a table by name, given for writing or stored.
     "OptionReader",
-    # The statistics that a column gets.
+    # The kind of statistics that a column gets.
     "StatisticsMode",
     # The options of one schema, each parsed once.
     "TableOptions",

@@ -5,7 +5,7 @@ option                                      meaning
 ==========================================  ==============================================================
 ``file-index.<kind>.columns``               columns, separated by commas
 ``file-index.<kind>.<column>.<option>``     an option of one index; each kind has its own
-``file-index.in-manifest-threshold``        a container of at most so many bytes (500 b unless it is set)
+``file-index.in-manifest-threshold``        maximum bytes of a container (500 b unless it is set)
                                             goes into the manifest instead of a file
 ==========================================  ==============================================================
 
@@ -104,7 +104,7 @@ def _parameters(kind: str, column: str, options: Mapping[str, str]) -> dict[str,
 
 def _check_kind(option: str, kind: str, parameters_by_kind: Mapping[str, Sequence[str]]) -> None:
     if kind not in parameters_by_kind:
-        suggestion = hint(kind, list(parameters_by_kind), what="index types")
+        suggestion = hint(kind, list(parameters_by_kind), plural="index types")
         raise RequestError(f"{option}: there is no index type {kind!r:.100}{suggestion}")
 
 
@@ -129,7 +129,7 @@ def _refuse_without_effect(
         if (kind, column) not in indexed:
             raise RequestError(f"{name} has no effect: {PREFIX}{kind}.columns does not list {column!r}")
         if parameter not in parameters_by_kind[kind]:
-            suggestion = hint(parameter, parameters_by_kind[kind], what="options")
+            suggestion = hint(parameter, parameters_by_kind[kind], plural="options")
             raise RequestError(f"{name} has no effect: {parameter!r} is no option of {kind}{suggestion}")
 
 

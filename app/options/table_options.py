@@ -15,8 +15,8 @@ num-sorted-run.compaction-trigger     5                         files of a bucke
 file-index.read.enabled               true                      whether file indexes may be used
 partition.default-name                __DEFAULT_PARTITION__     directory of null and blank values
 partition.legacy-name                 true                      text of values in partition directories
-data-file.path-directory              none                      directory that partitions lie below
-index-file-in-data-file-dir           false                     hash and deletion vector files lie in buckets
+data-file.path-directory              none                      directory that partitions are below
+index-file-in-data-file-dir           false                     hash and deletion vector files are in buckets
 row-tracking.enabled                  false                     rows have row ids, files their first one
 data-evolution.enabled                false                     one row may be spread over several files
 write-mode                            none                      ``change-log`` or ``append-only``; until 0.5
@@ -251,7 +251,7 @@ class TableOptions:
 
     @cached_property
     def index_files_beside_data(self) -> bool:
-        """True if hash and deletion vector files lie in bucket directories."""
+        """True if hash and deletion vector files are in bucket directories."""
         return self._reader.boolean("index-file-in-data-file-dir", default=False)
 
     @cached_property

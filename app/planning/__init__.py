@@ -29,7 +29,7 @@ from app.planning.version.version import Loaded, Version, missing_file_means_exp
 from app.planning.watch import Watch
 
 __all__ = [
-    # The fewest calls that a reader makes for a data file.
+    # Minimum number of calls that a reader makes for a data file.
     "CALLS_OF_A_FILE",
     # Files that came and went between two versions.
     "Changes",
@@ -47,11 +47,11 @@ __all__ = [
     "FileIndexes",
     # The files of a version, with the manifests that describe them.
     "Files",
-    # Answers for some warehouses.
+    # Answers requests about warehouses.
     "IndexService",
-    # Manifests and index entries that were read of a version.
+    # Manifests and index entries read for a version.
     "Loaded",
-    # A snapshot that names the files of a plan alone.
+    # A snapshot that names only the files of a plan.
     "PrunedSnapshot",
     # Counts of the plans of one table.
     "TableUsage",
@@ -61,9 +61,9 @@ __all__ = [
     "Watch",
     # Decides the files of a version, step by step.
     "decide",
-    # Puts a filter in terms of an older schema.
+    # Rewrites a filter in terms of an older schema.
     "in_file_schema",
-    # The deletion vectors of some data files, in their order.
+    # Loads the deletion vectors of data files, in their order.
     "load_vectors",
     # Turns a missing file into `snapshot expired` where the version is gone.
     "missing_file_means_expired",

@@ -147,7 +147,7 @@ def load_vectors(source: IndexSource, places: Sequence[VectorPlace]) -> list[Del
         SnapshotExpiredError: a file of vectors is gone.
         CorruptIndexError: a vector is damaged, or differs from its manifest or data file.
         StorageError: a file cannot be read.
-        PathNotAllowedError: a file lies outside of the places that the operator allows.
+        PathNotAllowedError: a file is outside the places that the operator allows.
     """
     files = {id(entry): entry for entry, _, _ in places}
     paths = {number: source.paths.index_file(entry) for number, entry in files.items()}
@@ -174,7 +174,7 @@ def load_vectors(source: IndexSource, places: Sequence[VectorPlace]) -> list[Del
     )
     loaded = [vectors[key] for key in keys]
     for vector, (entry, extent, row_count) in zip(loaded, places, strict=True):
-        # The cache knows a vector by its place, and another data file may name that place.
+        # The cache identifies a vector by its place, and another data file may name that place.
         _check(vector, paths[id(entry)], extent, row_count)
     return loaded
 

@@ -44,7 +44,7 @@ class EvaluatedFile:
 
     name: str
     skip: bool
-    # Positions outside of which no row matches; None without an answer at row level.
+    # Positions outside which no row matches; None without an answer at row level.
     selection: Positions | None
     explain: tuple[ExplainStep, ...] | None = None
     error: Exception | None = None  # The reason why the indexes could not be used; the file is kept.
@@ -158,7 +158,7 @@ def _evaluate_index(
     top_rows, row_count = request.top_n, request.row_count
     if top_rows is None or sort_column is None:
         return evaluate(predicate, index, row_count=row_count, trace=trace)
-    # Without a filter every row is a candidate, and only an index knows how many rows there are.
+    # Without a filter every row is a candidate, and only an index has the number of rows.
     rows = row_count if row_count is not None else indexed_rows(index, sort_column)
     first = top_rows.order_by[0]
     return top_n(

@@ -1,4 +1,4 @@
-"""Makes the plans of versions, remembers them, and finishes in the background what had no time."""
+"""Makes and caches the plans of versions, and finishes in the background those that ran out of time."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class BackgroundLoads:
             with cancellable(self._end), time_limit(_SECONDS), CORES.computing():
                 load()
         except PaimonIndexError as error:
-            # The next plan meets it as well, and tells its caller.
+            # The next plan runs into it as well, and warns its caller.
             _log.info("loading in the background ended early: %s", error)
         finally:
             with self._lock:

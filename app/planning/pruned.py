@@ -30,13 +30,13 @@ from app.types.row_ids import RowRanges, ranges_of, rows_from
 from app.work import check_deadline
 
 MOST_FILES: Final = 10_000
-"""Most files named: a plan that keeps more gains little from naming them again."""
+"""Maximum number of named files: a plan that keeps more gains little from naming them again."""
 
 MOST_RANGES: Final = 100_000
-"""Most ranges of rows: a reader that takes rows from more places reads whole files in less time."""
+"""Maximum number of row ranges: beyond it, a reader takes less time to read whole files."""
 
 MOST_BYTES: Final = 16 << 20
-"""Most bytes of metadata: writing and reading more takes longer than the engine takes to plan alone."""
+"""Maximum bytes of metadata: writing and reading more takes longer than a plan of the engine alone."""
 
 # Files encoded to estimate the size of the answer.
 _SAMPLED: Final = 64
@@ -195,7 +195,7 @@ def _without_index(version: Version, plan: Plan) -> set[int]:
         plan.files.array("file_size").tolist(),
         strict=True,
     )
-    # Readers ask the index of each file that they open. One that the plan has asked skips no file any more,
+    # Readers read the index of each file that they open. If the plan has used it, it skips no file any more,
     # and only selects rows, which is worth a call in a large file.
     return {
         number

@@ -109,7 +109,7 @@ class IndexService:
     def path_of(self, warehouse: str, location: str) -> str:
         """Returns the path within a warehouse of the directory that a URL names.
 
-        Raises UnknownPlaceError, RequestError if it is no such URL, NotFoundError if it lies outside.
+        Raises UnknownPlaceError, RequestError if it is no such URL, NotFoundError if it is outside.
         """
         return self._warehouse(warehouse).path_of(location)
 

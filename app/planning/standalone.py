@@ -1,6 +1,6 @@
 """Reads index files without a table.
 
-Callers of the service may name files only where index files lie, and by names that only these have::
+Callers of the service may name files only where index files are, and by names that only these have::
 
     <database>.db/<table>/[...]bucket-<n>/<data file>.index      a file index
     <database>.db/<table>/index/index-<uuid>-<n>                 deletion vectors or a hash index
@@ -251,7 +251,7 @@ def index_content(
 ) -> Iterator[tuple[str, bytes]]:
     """Opens an index file that a caller names or sends. Yields its name and its bytes.
 
-    Raises PathNotAllowedError if no index file can lie there, unless ``any_place``.
+    Raises PathNotAllowedError if no index file can be there, unless ``any_place``.
     """
     if file.path is None:
         yield file.name or "content", file.content or b""
@@ -300,7 +300,7 @@ def check_index_place(path: str) -> None:
                 path=path,
             )
         raise PathNotAllowedError(
-            f"{path!r} is not where an index file lies: "
+            f"{path!r} is not a place of index files: "
             "expected DATABASE.db/TABLE/.../bucket-0/DATA_FILE.index, DATABASE.db/TABLE/index/index-UUID-0 "
             "or DATABASE.db/TABLE/index/btree-global-index-UUID.index",
             path=path,

@@ -1,7 +1,7 @@
 """Decodes new snapshots of watched tables ahead of requests, so that the first plan after a commit is warm.
 
-Each version is decoded once; what the caches evict for requests is not loaded again. Until every table was
-read once (:attr:`Watch.is_warm`), load balancers send no requests.
+Each version is decoded once; objects that the caches evict are not loaded again. Until every table was read
+once (:attr:`Watch.is_warm`), load balancers send no requests.
 """
 
 from __future__ import annotations

@@ -22,11 +22,11 @@ from app.predicates.verdicts import (
 )
 
 __all__ = [
-    # The refusal of Arrow in JSON filters.
+    # The error message for Arrow in JSON filters.
     "NO_ARROW",
     # The column of row ids, with the engine's number.
     "ROW_ID",
-    # Stands for a number of NULLs that nobody knows.
+    # Stands for an unknown number of NULLs.
     "UNKNOWN_COUNT",
     # Bounds and NULLs of a column in each of n files.
     "ColumnBounds",
@@ -34,13 +34,13 @@ __all__ = [
     "Names",
     # The name of the queried table, and its hidden columns.
     "Relation",
-    # A proof of all rows, of none, or of nothing.
+    # Proof that all rows match, that none does, or no proof.
     "Verdict",
     # One verdict a file.
     "Verdicts",
-    # Puts a predicate in terms of a schema's columns.
+    # Resolves a predicate's columns and literals against a schema.
     "bind",
-    # Bounds of a test's column in words, for `explain`.
+    # Bounds of a test's column as text, for `explain`.
     "bound_texts",
     # Binds one comparison to a column.
     "compare",
@@ -52,7 +52,7 @@ __all__ = [
     "leaf_verdicts",
     # The text that every match of a LIKE pattern starts with.
     "literal_prefix",
-    # The one value that each file or partition has in all of its rows, in words.
+    # Text of the single value that all rows of a file or partition have.
     "point_texts",
     # Reads a predicate from parsed JSON.
     "read_json_filter",

@@ -87,13 +87,13 @@ def literal_prefix(pattern: bytes) -> bytes:
 
 
 def like(value: bytes, pattern: bytes) -> bool:
-    """Tell whether a string matches a pattern with backslash as its escape.
+    """Return True if a string matches a pattern with backslash as its escape.
 
     Time is at worst proportional to the product of the lengths.
     """
     pieces = read_pattern(pattern.decode())
     at = piece = 0
-    # After a mismatch only the last ANY has to give way.
+    # After a mismatch it is enough to extend the last ANY.
     retry_piece, retry_at = -1, 0
     while at < len(value) or piece < len(pieces):
         if piece < len(pieces) and pieces[piece] is ANY:

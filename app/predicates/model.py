@@ -12,7 +12,7 @@ integer and decimal literals fit the type; BOOLEAN columns are not tested by NOT
 columns are tested by STARTS_WITH, ENDS_WITH, CONTAINS and LIKE.
 
 The *shape* of a filter is its Spark SQL with ``?`` for every literal, so it reveals no value; a list of any
-length has two: ``city IN (?, ?)``.
+length is shown with two: ``city IN (?, ?)``.
 """
 
 from __future__ import annotations
@@ -144,9 +144,9 @@ class Unknown:
     text: str
     # 0-based character in the filter's text at which the part begins.
     position: int | None = None
-    # The session's time zone would decide it.
+    # The session's time zone would make it decidable.
     lacks_time_zone: bool = False
-    # The cause, and the way out if there is one.
+    # The cause, and a remedy if there is one.
     reason: str | None = None
     # Decides it for a partition, if it tests a partition column.
     computed: ComputedTest | None = dataclasses.field(default=None, compare=False)
@@ -161,7 +161,7 @@ ALWAYS_TRUE = Constant(value=True)
 ALWAYS_FALSE = Constant(value=False)
 
 _SHOWN_LITERALS = 5
-# Longer texts are cut for people.
+# Longer strings are truncated in messages.
 SHOWN_CHARACTERS: Final = 100
 _SYMBOLS = {
     Operator.EQUAL: "=",
@@ -181,7 +181,7 @@ def _joined(predicate: BoundAnd | BoundOr) -> str:
 
 
 def shown_value(value: Value, field: DataField) -> str:
-    """Format a value as SQL text, for people."""
+    """Format a value as SQL text for messages."""
     match to_json(value, field.type):
         case bool(truth):
             return str(truth).upper()
@@ -205,7 +205,7 @@ def fold(
     """Combine results bottom-up: ``both`` for AND, ``either`` for OR, ``leaf`` for the rest."""
     match predicate:
         case BoundAnd(children) | BoundOr(children):
-            # map, not a comprehension, which would be one more Python frame for each level of nesting.
+            # map, not a comprehension, which would add a Python frame for each level of nesting.
             results = list(map(partial(fold, leaf=leaf, both=both, either=either), children))
             return both(results) if isinstance(predicate, BoundAnd) else either(results)
         case _:
@@ -235,7 +235,7 @@ def leaves(predicate: BoundPredicate) -> Iterator[BoundLeaf | Constant | Unknown
 
 
 # Longer filters have no shape.
-_LEAVES: Final = 16
+_MAX_LEAVES: Final = 16
 
 
 def shape_of(predicate: BoundPredicate) -> str:
@@ -246,7 +246,7 @@ def shape_of(predicate: BoundPredicate) -> str:
     parts = list(leaves(predicate))
     tests = [part for part in parts if isinstance(part, BoundLeaf)]
     # The text of an unknown part may contain literals.
-    if not tests or len(parts) > _LEAVES or any("[" in test.field.name for test in tests):
+    if not tests or len(parts) > _MAX_LEAVES or any("[" in test.field.name for test in tests):
         return ""
     shape = fold(
         predicate,

@@ -47,7 +47,7 @@ def disjunction(parts: Sequence[BoundPredicate]) -> BoundPredicate:
 def with_leaves(
     predicate: BoundPredicate, leaf: Callable[[BoundLeaf | Constant | Unknown], BoundPredicate]
 ) -> BoundPredicate:
-    """Replace each leaf by ``leaf`` of it."""
+    """Replace each leaf by the result of ``leaf``."""
     return fold(predicate, leaf, conjunction, disjunction)
 
 

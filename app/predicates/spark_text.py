@@ -82,7 +82,7 @@ def to_double(number: Decimal) -> float:
 
 
 def cast_date(text: str) -> int:
-    """Parse a DATE as days since 1970-01-01; month and day are optional, a time behind it is ignored."""
+    """Parse a DATE as days since 1970-01-01; month and day are optional, a time after it is ignored."""
     match = _DATE.fullmatch(text.strip(_BLANKS))
     if match is None:
         raise ValueError("not a date")

@@ -25,7 +25,7 @@ _SHOWN_CHARACTERS: Final = 200
 class LiteralKind(StrEnum):
     """Kind of a literal, before it meets a column."""
 
-    # `value` is any JSON value; the column's type says how to read it.
+    # `value` is any JSON value; the column's type decides how to read it.
     JSON = "JSON"
     NULL = "NULL"
     BOOLEAN = "BOOLEAN"

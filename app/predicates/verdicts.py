@@ -125,7 +125,7 @@ def evaluate_bounds(
     Args:
         bounds: returns bounds of a field, or of a map key (with its map's id), for some files in order; None
             if none has any.
-        files: numbers by which ``bounds`` knows the files, shape (n,).
+        files: numbers of the files in ``bounds``, shape (n,).
         trace: receives every leaf, the undecided files it was evaluated for, its verdicts, and their bounds,
             if any. A file is decided once AND meets a part that no row matches, or OR one that all match.
 

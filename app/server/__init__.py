@@ -11,13 +11,13 @@ __all__ = [
     "Processes",
     # uvicorn's HTTP/1.1 with deadlines for heads and for answers nobody takes.
     "PunctualProtocol",
-    # The state of a process that is asked to end.
+    # The state of a process that has been told to end.
     "Stopping",
     # The backlog of connections.
     "accepted_at_once",
     # Raises the limit of open files.
     "raise_descriptor_limit",
-    # Requests in flight that leave file descriptors for the rest.
+    # Limit of requests in flight, by the number of file descriptors.
     "request_limit",
     # Serves until a signal ends it.
     "run_server",

@@ -14,29 +14,29 @@ from app.storage.warehouse import Warehouse
 from app.storage.writing import Writing
 
 __all__ = [
-    # Keeps the objects that were used last, up to a weight in bytes.
+    # Keeps the most recently used objects, up to a weight in bytes.
     "ByteCache",
-    # Room that several caches share.
+    # Capacity that several caches share.
     "CacheRoom",
     # The numbers of one cache, as answers have them.
     "CacheState",
-    # The columns of an entry, which stay where its bytes lie.
+    # The columns of an entry, as views of its bytes.
     "Columns",
-    # Says that an entry is not what was written.
+    # An entry's content was altered after it was written.
     "DamagedEntryError",
-    # Lists each warehouse at start and then every minute, beside all requests, and warns of failures.
+    # Lists each warehouse at start and then every minute, in the background, and warns of failures.
     "Listings",
-    # Threads that read files side by side.
+    # Threads that read files concurrently.
     "Readers",
-    # How many storage calls may be repeated, so that an outage does not multiply what a store is asked.
+    # Limits retries of storage calls, so that an outage does not multiply the load on a store.
     "RetryBudget",
-    # How often and how patiently a storage call is repeated.
+    # Number and delays of the retries of a storage call.
     "RetryPolicy",
     # The numbers of the shared cache, as answers have them.
     "SharedCacheState",
     # The store that processes share.
     "SharedTier",
-    # The entry of one key, in whichever tier it lies.
+    # The entry of one key, in any tier.
     "TierEntry",
     # This machine's directory and the shared store, if there are any.
     "Tiers",
@@ -44,14 +44,14 @@ __all__ = [
     "Warehouse",
     # Writes below the root of a warehouse, and below its external roots.
     "Writing",
-    # Lists a warehouse, and so tells one that is missing from one that is empty.
+    # Lists a warehouse; raises if it is missing instead of empty.
     "check_listable",
-    # Whether an error of a store says that there is no such file.
+    # Returns True if a store's error means that the file does not exist.
     "is_missing",
-    # Whether an error of a store says that it was silent for too long.
+    # Returns True if a store's error means that it timed out.
     "is_timeout",
     # Removes objects of the shared cache that are older than a time.
     "prune_shared",
-    # Has the names of a directory's files on the disk.
+    # Syncs a directory, so that the names of its files survive a crash.
     "sync_directory",
 ]

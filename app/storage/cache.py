@@ -1,7 +1,7 @@
 """Caches of decoded files, bounded by bytes; concurrent requests for one object share its load.
 
 A full cache evicts the least recently used object, unless it was used within the last minute: then it rejects
-the new one. So a scan over more than fits cannot push out what other requests use. A load of known size
+the new one. So a scan over more than fits cannot evict objects that other requests use. A load of known size
 claims memory first (:mod:`app.work.ledger`).
 """
 
@@ -37,12 +37,12 @@ class CacheState:
     in_flight: int
     """Bytes claimed by loads in flight."""
     capacity: int
-    """Most bytes, while other caches stay as they are."""
+    """Bytes that the cache can hold without shrinking other caches."""
     hits: int
     misses: int
     evictions: int
     rejected: int
-    """Objects not kept, because all others were used in the last minute, or because of their size."""
+    """Objects not cached, because all others were used in the last minute, or because they are too large."""
     waits: int
     """Hits that waited for another request's load."""
 
@@ -70,7 +70,7 @@ class CacheRoom:
         return max(self._shares[name], self.capacity - other_bytes)
 
     def settle(self) -> None:
-        """Shrinks caches until all fit; does nothing if another thread is at it."""
+        """Shrinks caches until all fit; does nothing if another thread is doing so."""
         if not self._settling.acquire(blocking=False):
             return
         try:
@@ -102,7 +102,7 @@ class ByteCache(Generic[Item]):
     ``expected_bytes=0``, or it can wait for itself.
 
     Args:
-        capacity_bytes: weight of all objects together; 0 keeps none, and still shares loads.
+        capacity_bytes: weight of all objects together; 0 caches nothing, and still shares loads.
         weigh: returns the bytes of an object.
         room: shared with other caches; its capacity then replaces this one's.
     """
@@ -116,7 +116,7 @@ class ByteCache(Generic[Item]):
     ) -> None:
         self.name = name
         self.capacity = capacity_bytes if room is None else room.capacity
-        """Most bytes of all objects together."""
+        """Maximum bytes of all objects together."""
         self._shared = room
         if room is not None:
             room.add(name, self)
@@ -139,7 +139,7 @@ class ByteCache(Generic[Item]):
         return self.get_many((key,)).get(key)
 
     def get_many(self, keys: Iterable[Key]) -> dict[Key, Item]:
-        """Returns the cached objects among ``keys``, at one moment."""
+        """Returns the objects among ``keys`` that are cached, all looked up at once."""
         distinct = dict.fromkeys(keys)
         with self._lock:
             now = time.monotonic()
@@ -192,7 +192,7 @@ class ByteCache(Generic[Item]):
         """Returns the objects of ``keys``, loading missing ones in batches.
 
         ``load_missing`` returns the objects of its keys, in order. It is called more than once if memory for
-        all keys may not be claimed together.
+        all keys cannot be claimed at once.
         """
         items: dict[Key, Item] = {}
         most = LEDGER.portion
@@ -204,12 +204,12 @@ class ByteCache(Generic[Item]):
             missing = sum(len(batch.keys) for batch in batches)
             observer().cache_asked(self.name, len(pending) - missing, missing)
             self._load_all(batches, lambda batch: self._load(batch, load_missing, line, is_kept), items)
-            # Own loads are done before this thread waits for others, so no two wait for each other.
+            # This thread finishes its own loads before it waits for others, so no two can deadlock.
             pending = {key: pending[key] for key in _collect(in_flight, items)}
         return items
 
     def clear(self) -> None:
-        """Drops all objects; the results of loads in flight are not cached. Counters run on."""
+        """Drops all objects; the results of loads in flight are not cached. Keeps the counters."""
         with self._lock:
             self._objects.clear()
             self._weight = 0
@@ -226,7 +226,7 @@ class ByteCache(Generic[Item]):
             self._make_room(weight, unused_seconds)
 
     def statistics(self) -> CacheState:
-        """Returns the counters, at one moment."""
+        """Returns a consistent copy of the counters."""
         capacity = self._reach
         with self._lock:
             return CacheState(
@@ -267,7 +267,7 @@ class ByteCache(Generic[Item]):
             self._weight -= before.weight
         free = capacity - entry.weight
         if free >= 0:
-            # An object that is cached and grew keeps its place: then even recently used ones make room.
+            # A cached object that grew stays, even if recently used ones must be evicted for it.
             self._make_room(free, RECENT_SECONDS if before is None else 0)
         if self._weight > free:
             self._rejected += 1
@@ -335,7 +335,7 @@ class ByteCache(Generic[Item]):
         is_kept: Callable[[Item], bool],
     ) -> dict[Key, Item]:
         LEDGER.require(f"loads of {self.name}")
-        # A load without a claim may ask for other objects: holding none, it cannot deadlock with theirs.
+        # A load without a claim may load other objects: holding no claim, it cannot block theirs.
         claim = LEDGER.claim("loads", batch.expected, line=line) if batch.expected else nullcontext()
         with claim:
             with self._lock:

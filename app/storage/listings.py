@@ -26,23 +26,23 @@ def check_listable(warehouse: Warehouse) -> None:
 
     Raises StorageError with its name if it cannot be listed, and with its URL if nothing is there.
     """
-    what = f"warehouse {warehouse.name!r} cannot be listed"
+    label = f"warehouse {warehouse.name!r} cannot be listed"
     try:
         is_there = bool(warehouse.list_names("")) or warehouse.has_root()
     except StorageError as error:
-        raise StorageError(f"{what}: {error}") from error
+        raise StorageError(f"{label}: {error}") from error
     if not is_there:
         raise MissingWarehouseError(
-            f"{what}: there is no directory or bucket {warehouse.public_url}: check its URL"
+            f"{label}: there is no directory or bucket {warehouse.public_url}: check its URL"
         )
 
 
 class MissingWarehouseError(StorageError):
-    """Storage says that the directory or bucket of a warehouse does not exist."""
+    """Storage reports that the directory or bucket of a warehouse does not exist."""
 
 
 class Listings:
-    """Lists each warehouse at start and then every minute, beside requests, and warns of failures.
+    """Lists each warehouse at start and then every minute, in the background, and warns of failures.
 
     ``listable``: success of the last listing by name, once there was one. ``missing``: names of warehouses
     whose directory or bucket does not exist.

@@ -1,7 +1,7 @@
 """Checks the places that a path may name.
 
 A path is relative to the warehouse (``db.db/t/snapshot/LATEST``) or an absolute URI, which metadata may hold
-for files outside of their table (``s3://bucket/x``, ``file:/x``). Both are taken literally: ``%2F`` in a
+for files outside their table (``s3://bucket/x``, ``file:/x``). Both are taken literally: ``%2F`` in a
 partition directory is part of its name.
 """
 
@@ -65,7 +65,7 @@ class Roots:
 
     @property
     def are_local(self) -> bool:
-        """True if all files lie on this machine."""
+        """True if all files are on this machine."""
         return all(root.store.is_local for root in (self.own, *self.external))
 
     def locate(self, path: str) -> tuple[Store, str]:
@@ -77,7 +77,7 @@ class Roots:
             if uri.startswith(root.uri) and uri != root.uri:
                 return root.store, uri.removeprefix(root.uri)
         raise PathNotAllowedError(
-            f"{path} lies outside of warehouse {self.warehouse!r}; the operator can allow its root with "
+            f"{path} is outside warehouse {self.warehouse!r}; the operator can allow its root with "
             f"--allow-external URL or PAIMON_INDEX_ALLOW_EXTERNAL",
             path=path,
         )

@@ -174,7 +174,7 @@ class RangeReader:
 
 
 def too_large(path: str, size: int, max_bytes: int) -> LimitExceededError | None:
-    """Returns the error for reading so much of a file, if it is too much."""
+    """Returns an error if reading ``size`` bytes of a file exceeds the limit."""
     if size <= max_bytes:
         return None
     return LimitExceededError(
@@ -187,7 +187,7 @@ def _is_read(attempt: Attempt[bytes] | None) -> bool:
 
 
 def merge_ranges(ranges: Iterable[FileRange]) -> list[MergedRange]:
-    """Joins ranges of one file that overlap or lie close together, up to some length."""
+    """Joins ranges of one file that overlap or are close together, up to some length."""
     wholes: list[FileRange] = []
     parts: list[list[FileRange]] = []
     for file_range in sorted(ranges):
@@ -202,7 +202,7 @@ def merge_ranges(ranges: Iterable[FileRange]) -> list[MergedRange]:
 
 
 def portions(ranges: Iterable[MergedRange], most: int, most_bytes: int) -> Iterator[list[MergedRange]]:
-    """Cuts ranges into batches of at most so many and so many bytes, or of one longer range."""
+    """Cuts ranges into batches of at most ``most`` ranges and ``most_bytes``, or of one longer range."""
     batch: list[MergedRange] = []
     size = 0
     for merged in ranges:

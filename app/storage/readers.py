@@ -16,7 +16,7 @@ from app.work import CORES, LEDGER, Claim, apart, check_deadline, wait_for
 Given = TypeVar("Given")
 Loaded = TypeVar("Loaded")
 
-# Most threads that read from a disk for one request; only object stores gain from more.
+# Maximum number of threads that read from a disk for one request; only object stores gain from more.
 _MOST_ON_DISK = 16
 
 # Loads judged together at least: the first may have to wait for memory from the system.

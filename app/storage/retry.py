@@ -83,12 +83,12 @@ class RetryPolicy:
         kind: StorageOperation = StorageOperation.READ,
         first: Attempt[Result] | None = None,
     ) -> Result:
-        """Returns the result of ``operation``, which does to ``path`` what ``kind`` says.
+        """Returns the result of ``operation``, an operation of ``kind`` on ``path``.
 
         ``first``: the first attempt, if it was made in a batch; its error counts as one here.
 
         Raises:
-            FileMissingError: storage says that there is no such file.
+            FileMissingError: storage reports that the file does not exist.
             DeadlineExceededError: time ran out, or would before the next attempt; or the caller left.
             StorageError: every attempt failed, or one failed for good, or the budget is spent.
         """

@@ -31,13 +31,13 @@ from numpy.typing import NDArray
 from app.storage.disk.column_entry import DamagedEntryError
 
 LARGEST: Final = 128 << 20
-"""Most bytes of an entry in an object."""
+"""Maximum bytes of an entry in an object."""
 
 _START: Final = struct.Struct("<4sQQ")
 _MAGIC: Final = b"PSH2"
 _SIGNATURE_BYTES: Final = 32
 _PACKED_FROM: Final = _START.size + _SIGNATURE_BYTES
-# Most bytes of an object: incompressible content grows less than this.
+# Maximum bytes of an object: incompressible content grows less than this.
 _MOST_STORED: Final = LARGEST + (LARGEST >> 6)
 
 

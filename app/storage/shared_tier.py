@@ -1,9 +1,9 @@
-"""A directory of a store in which processes share what they have decoded.
+"""A directory of a store in which processes share decoded files.
 
-Objects are named by what they were derived from, created exclusively, and believed only if they are signed
+Objects are named after their source, created exclusively, and trusted only if they are signed
 (:mod:`app.storage.shared_object`). No answer depends on them: whatever is absent, damaged, late or refused is
-read from the source. A store that fails or is slow rests, and no request asks it before a probe was answered
-in time; nor does any before the first probe.
+read from the source. Requests do not use a store before its first probe, nor, once it fails or is slow,
+before another probe was answered in time.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from app.work import Claim, check_deadline, time_limit, waiting
 
 _log = logging.getLogger("paimon_index.storage")
 
-# The first call for an object asks for so many bytes beyond the expected ones, which covers most objects.
+# The first call for an object asks for this many bytes beyond the expected ones, which covers most objects.
 _FIRST_BYTES: Final = 1 << 20
-# Bytes of each further call, beside the buffer of the whole.
+# Bytes of each further call, in addition to the buffer of the whole.
 _PIECE_BYTES: Final = 16 << 20
 # Time limit of the first call for an object, and of the store's first answer after opening.
 _WAIT_SECONDS: Final = 1.0
@@ -162,7 +162,7 @@ class SharedTier:
         wait(pending)
 
     def statistics(self) -> SharedCacheState:
-        """Returns the counters, at one moment."""
+        """Returns a consistent copy of the counters."""
         with self._lock:
             return SharedCacheState(**self._counts)
 
@@ -354,11 +354,11 @@ class SharedTier:
     def _note_failure(self, error: PaimonIndexError) -> None:
         with self._lock:
             self._counts["failures"] += 1
-        what = "is too slow" if isinstance(error, DeadlineExceededError) else f"fails: {error}"
-        self._warn(f"it {what}; its entries are read from the warehouses instead")
+        label = "is too slow" if isinstance(error, DeadlineExceededError) else f"fails: {error}"
+        self._warn(f"it {label}; its entries are read from the warehouses instead")
 
-    def _warn(self, what: str) -> None:
+    def _warn(self, label: str) -> None:
         with self._lock:
             is_first, self._has_warned = not self._has_warned, True
         if is_first:
-            _log.warning("the shared cache %s: %s", self._store.public_url, what)
+            _log.warning("the shared cache %s: %s", self._store.public_url, label)

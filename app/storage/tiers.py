@@ -1,7 +1,7 @@
 """Decoded columns beneath memory: a directory of this machine, then a store that processes share.
 
-An entry holds what was derived from one immutable file. Callers look it up here before they decode the file,
-and put it here afterwards; they need not know which tier has it.
+An entry holds columns derived from one immutable file. Callers look it up here before they decode the file,
+and put it here afterwards; they need not care which tier has it.
 """
 
 from __future__ import annotations

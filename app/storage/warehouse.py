@@ -87,7 +87,7 @@ class Warehouse:
 
     @property
     def is_local(self) -> bool:
-        """True if all files lie on this machine, including those of external roots."""
+        """True if all files are on this machine, including those of external roots."""
         return self._roots.are_local
 
     def read(self, path: str, size: int | None = None) -> bytes:
@@ -139,7 +139,7 @@ class Warehouse:
         elif is_kept and self._disk is not None:
             yield self.read_immutable(path, size)
         elif isinstance(store, LocalFiles) and _LARGE_BYTES <= size < self._max_file_bytes:
-            # One byte more reveals a file that is longer than its metadata says.
+            # One more byte reveals a file that is longer than its metadata records.
             with self._scratch.buffer(size + 1) as buffer:
                 count = self._retry.call(path, lambda: store.read_into(place, buffer))
                 yield buffer[:count]
@@ -241,7 +241,7 @@ class Warehouse:
     def path_of(self, location: str) -> str:
         """Returns the path within the warehouse of a directory that callers name by URL or absolute path.
 
-        Raises NotFoundError outside of the warehouse, RequestError for no URL, or ``..``, ``.`` or empty
+        Raises NotFoundError outside the warehouse, RequestError for no URL, or ``..``, ``.`` or empty
         segments.
         """
         # User and password do not identify a place. A file URL has none, so any that it names is an error.
@@ -265,7 +265,7 @@ class Warehouse:
         )
 
     def local_path(self, path: str) -> Path | None:
-        """Returns the path of a file or directory on this machine; None if it lies elsewhere."""
+        """Returns the path of a file or directory on this machine; None if it is elsewhere."""
         store, place = self._roots.locate(path)
         return Path(store.path_of(place)) if isinstance(store, LocalFiles) else None
 

@@ -16,7 +16,7 @@ from app.storage.warehouse import Warehouse
 class Writing:
     """Writes below the root of a warehouse, and below its external roots.
 
-    Every call may raise PathNotAllowedError for a path outside of them, and StorageError after retries.
+    Every call may raise PathNotAllowedError for a path outside them, and StorageError after retries.
     """
 
     def __init__(self, warehouse: Warehouse) -> None:

@@ -1,7 +1,7 @@
 """Tables on disk: their versions, the files of a version, and the statistics of those files.
 
 Decoders take bytes (``TableSchema.read``, ``Snapshot.read``, ``ManifestList.read``, ``Manifest.read``,
-``IndexManifest.read``); only :class:`Table`, :class:`Catalog` and what they are made of read files. Bytes
+``IndexManifest.read``); only :class:`Table`, :class:`Catalog` and their parts read files. Bytes
 that break their format raise CorruptMetadataError; an unknown version, format, codec or compression raises
 UnsupportedFormatError.
 """
@@ -22,13 +22,13 @@ __all__ = [
     "DATABASE_SUFFIX",
     # The child process that decodes ORC and Parquet.
     "DECODER",
-    # The most snapshots or tags that are read for one answer.
+    # Maximum number of snapshots or tags read for one answer.
     "MOST_READS",
-    # The bucket of rows that compaction will give one.
+    # The bucket of rows that a compaction will later assign.
     "POSTPONED_BUCKET",
-    # Memory that the decoding process takes beside files.
+    # Memory that the decoding process takes in addition to files.
     "PROCESS_BYTES",
-    # The most bytes of a schema that is read.
+    # Maximum bytes of a schema file.
     "SCHEMA_BYTES",
     # An Avro data file, a block at a time.
     "AvroFile",
@@ -54,7 +54,7 @@ __all__ = [
     "TableReader",
     # One schema of a table, with the defaults of its version.
     "TableSchema",
-    # Tells whether a text can name a database, table or branch.
+    # Returns True if a text can name a database, table or branch.
     "is_name",
     # Reads a snapshot, tag or schema.
     "read_small",

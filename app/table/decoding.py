@@ -90,31 +90,31 @@ class JsonObject:
     default.
     """
 
-    def __init__(self, members: Mapping[str, Any], what: str) -> None:
+    def __init__(self, members: Mapping[str, Any], label: str) -> None:
         self._members = members
-        self._what = what
+        self._label = label
 
     @classmethod
-    def read(cls, data: bytes, what: str) -> Self:
-        """Parse a document; ``what`` names it in messages."""
+    def read(cls, data: bytes, label: str) -> Self:
+        """Parse a document; ``label`` names it in messages."""
         try:
             members = orjson.loads(data)
         except (orjson.JSONDecodeError, RecursionError) as error:
-            raise CorruptMetadataError(f"expected {what} to be JSON: {error}") from error
-        return cls.of(members, what)
+            raise CorruptMetadataError(f"expected {label} to be JSON: {error}") from error
+        return cls.of(members, label)
 
     @classmethod
-    def of(cls, members: object, what: str) -> Self:
-        """Wrap an object inside of a document."""
+    def of(cls, members: object, label: str) -> Self:
+        """Wrap an object inside a document."""
         if not isinstance(members, dict):
-            raise CorruptMetadataError(f"expected {what} to be a JSON object, found {members!r:.50}")
-        return cls(members, what)
+            raise CorruptMetadataError(f"expected {label} to be a JSON object, found {members!r:.50}")
+        return cls(members, label)
 
     def integer(self, name: str, default: int | None = None) -> int:
         """Return a 64-bit integer."""
         value: int = self._typed(name, int, default)
         if not -_INT64 <= value < _INT64:
-            raise CorruptMetadataError(f"{self._what}: {name!r} does not fit 64 bits")
+            raise CorruptMetadataError(f"{self._label}: {name!r} does not fit 64 bits")
         return value
 
     def optional_integer(self, name: str) -> int | None:
@@ -133,20 +133,20 @@ class JsonObject:
     def objects(self, name: str) -> list[JsonObject]:
         """Return a list of objects."""
         items = self._typed(name, list, None)
-        return [JsonObject.of(item, f"{self._what}, {name}[{at}]") for at, item in enumerate(items)]
+        return [JsonObject.of(item, f"{self._label}, {name}[{at}]") for at, item in enumerate(items)]
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return a list of strings; an absent one is empty."""
         items = self._typed(name, list, [])
         if not all(isinstance(item, str) for item in items):
-            raise CorruptMetadataError(f"{self._what}: {name!r} must hold strings, found {items!r:.100}")
+            raise CorruptMetadataError(f"{self._label}: {name!r} must hold strings, found {items!r:.100}")
         return tuple(items)
 
     def text_map(self, name: str) -> dict[str, str]:
         """Return a map of strings; an absent one is empty."""
         items = self._typed(name, dict, {})
         if not all(isinstance(item, str) for item in items.values()):
-            raise CorruptMetadataError(f"{self._what}: {name!r} must hold strings, found {items!r:.100}")
+            raise CorruptMetadataError(f"{self._label}: {name!r} must hold strings, found {items!r:.100}")
         return dict(items)
 
     def member(self, name: str) -> object:
@@ -159,7 +159,7 @@ class JsonObject:
             value = default
         if not isinstance(value, kind) or isinstance(value, bool):
             actual = "nothing" if value is None else f"{value!r:.100}"
-            raise CorruptMetadataError(f"{self._what}: {name!r} must be {_NAMES[kind]}, found {actual}")
+            raise CorruptMetadataError(f"{self._label}: {name!r} must be {_NAMES[kind]}, found {actual}")
         return value
 
 
@@ -206,7 +206,7 @@ class Snapshot:
     total_record_count: int | None
     next_row_id: int | None
     # Digest of the file's bytes. Snapshot numbers are used again after a rollback, or once a table is dropped
-    # and made anew; contents are not.
+    # and recreated; contents are not.
     digest: str
 
     @classmethod

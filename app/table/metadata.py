@@ -77,14 +77,14 @@ _MANIFEST: Final = _Decoding(
 _INDEX_MANIFEST: Final = _Decoding(IndexManifest.read)
 
 
-class _Room:
+class _Budget:
     """Memory budget for the manifests of one version, shared by the threads that load them."""
 
     def __init__(self, size: int) -> None:
         self._free_bytes = size
         self._lock = threading.Lock()
 
-    def takes(self, size: int) -> bool:
+    def reserve(self, size: int) -> bool:
         """Reserve ``size`` bytes and return True, or return False if they do not fit."""
         with self._lock:
             if size > self._free_bytes:
@@ -93,9 +93,9 @@ class _Room:
             return True
 
 
-def _of_release(what: str) -> str:
+def _for_this_release(content: str) -> str:
     # Another release may compute bounds from the same metadata differently, so entries are per release.
-    return f"{what} of release {__version__}"
+    return f"{content} of release {__version__}"
 
 
 class TableMetadata:
@@ -105,11 +105,11 @@ class TableMetadata:
     damaged, or has another size than recorded).
     """
 
-    def __init__(self, reader: TableReader, directory: str, what: str) -> None:
+    def __init__(self, reader: TableReader, directory: str, label: str) -> None:
         self._reader = reader
         self._storage = reader.storage
         self._directory = directory
-        self._what = what
+        self._label = label
 
     def manifest_files(self, resolved: ResolvedSnapshot) -> tuple[ManifestFile, ...]:
         """List the manifests of a version: the base first, then the delta of its commit."""
@@ -143,16 +143,16 @@ class TableMetadata:
 
         Raises:
             LimitExceededError: the manifests exceed the memory budget and cannot be spilled to disk.
-            UnsupportedFormatError: the table's files count equal rows.
+            UnsupportedFormatError: the table was written with write-mode=change-log without a primary key.
         """
         files = self.manifest_files(resolved) if files is None else files
         manifests = tuple(self._get_all(self._reader.manifests, files, _MANIFEST, at_once=at_once))
-        # Releases that do not know write modes accept the option, and write files without keys.
+        # Releases without write modes accept the option, and write files without keys.
         if resolved.schema.counts_rows and any(manifest.has_keys for manifest in manifests):
             raise UnsupportedFormatError(
-                f"{self._what} has no primary key and was written under write-mode=change-log (value_count): "
-                f"its files count equal rows, which only releases 0.4 and 0.5 read: copy it into a new table "
-                f"with one of these"
+                f"{self._label} has no primary key and was written with write-mode=change-log (value_count): "
+                f"its files hold rows with counts, which only releases 0.4 and 0.5 read: copy it to a new "
+                f"table with one of these"
             )
         return manifests
 
@@ -161,14 +161,14 @@ class TableMetadata:
         return self._get(self._reader.manifests, file, _MANIFEST)
 
     def keep(self, file: ManifestFile, manifest: Manifest) -> None:
-        """Put a manifest into the cache again, to account for what has been derived from it."""
+        """Put a manifest into the cache again, so that its weight includes values derived from it."""
         self._reader.manifests.put(self._key(file), manifest)
 
-    def derived_from_manifest(self, file: ManifestFile, what: str, make: Callable[[], Made]) -> Made:
-        """Load what this release derived from one manifest from disk, or ``make`` and store it."""
+    def derived_from_manifest(self, file: ManifestFile, label: str, make: Callable[[], Made]) -> Made:
+        """Load a value that this release derived from one manifest from disk, or ``make`` and store it."""
         name, size = file
         tiers, path = self._reader.tiers.on_disk, self._path(name)
-        entry = tiers.entry(self._storage.place, path, size, _of_release(what))
+        entry = tiers.entry(self._storage.place, path, size, _for_this_release(label))
         if entry is None:
             return make()
         value = load_value(entry)
@@ -180,19 +180,19 @@ class TableMetadata:
             return made if value is None else cast("Made", value)
         return cast("Made", value)
 
-    def entry_of_manifest(self, file: MetadataFile, what: str) -> TierEntry | None:
+    def entry_of_manifest(self, file: MetadataFile, label: str) -> TierEntry | None:
         """Return the cache entry for a value derived from one manifest; None without tiers."""
         name, size = file
-        return self._reader.tiers.entry(self._storage.place, self._path(name), size, what)
+        return self._reader.tiers.entry(self._storage.place, self._path(name), size, label)
 
-    def entry_of_versions(self, resolved: ResolvedSnapshot, what: str) -> TierEntry | None:
+    def entry_of_versions(self, resolved: ResolvedSnapshot, label: str) -> TierEntry | None:
         """Return the disk entry shared by all versions of the table for this release; None without a disk."""
         tiers = self._reader.tiers.on_disk
-        return tiers.entry(self._storage.place, resolved.directory, None, _of_release(what))
+        return tiers.entry(self._storage.place, resolved.directory, None, _for_this_release(label))
 
     @property
     def is_shared(self) -> bool:
-        """True if several processes share what is derived from manifests."""
+        """True if several processes share values derived from manifests."""
         return self._reader.tiers.store is not None
 
     def index_entries(self, resolved: ResolvedSnapshot) -> tuple[IndexEntry, ...]:
@@ -204,7 +204,7 @@ class TableMetadata:
         ).entries
 
     def begin_index_entries(self, resolved: ResolvedSnapshot) -> None:
-        """Has a thread read the index entries ahead, since an object store answers slowly."""
+        """Prefetch the index entries in a thread if the warehouse is remote."""
         snapshot = resolved.snapshot
         if self._storage.is_local or snapshot is None or snapshot.index_manifest is None:
             return
@@ -226,37 +226,41 @@ class TableMetadata:
         cache: ByteCache[Any],
         file: MetadataFile,
         decoding: _Decoding[Parsed],
-        room: _Room | None = None,
+        budget: _Budget | None = None,
         *,
-        in_store: bool = False,
+        in_shared_tier: bool = False,
     ) -> Parsed:
         parsed: Parsed = cache.get_or_load(
-            self._key(file), lambda: self._load(file, decoding, room, in_store=in_store)
+            self._key(file), lambda: self._load(file, decoding, budget, in_shared_tier=in_shared_tier)
         )
         return parsed
 
     def _load(
-        self, file: MetadataFile, decoding: _Decoding[Parsed], room: _Room | None, *, in_store: bool
+        self, file: MetadataFile, decoding: _Decoding[Parsed], budget: _Budget | None, *, in_shared_tier: bool
     ) -> Parsed:
         form, entry = decoding.disk_form, self._entry(file, decoding)
         if form is None:
             return self._read(file, decoding.parse, is_kept=True)
         read = partial(self._read, file, decoding.parse, is_kept=False)
         columns = None if entry is None else entry.get()
-        if columns is None and entry is not None and in_store:
+        if columns is None and entry is not None and in_shared_tier:
             columns = entry.fetch()
         if columns is None:
             decoded = read()
             if entry is not None:
                 made = form.columns(decoded)
                 entry.put(made)
-                if in_store and made["embedded_indexes"].nbytes <= _SHARED_INDEX_BYTES:
+                if in_shared_tier and made["embedded_indexes"].nbytes <= _SHARED_INDEX_BYTES:
                     entry.share(made)
                 # Mapped columns take less memory than decoded ones.
                 columns = entry.get()
         if columns is not None:
             decoded = form.open(columns, entry, read)
-        if room is None or (columns is not None and not columns.held) or room.takes(form.weigh(decoded)):
+        if (
+            budget is None
+            or (columns is not None and not columns.held)
+            or budget.reserve(form.weigh(decoded))
+        ):
             return decoded
         return form.open(self._spill(file, form.columns(decoded)), entry, read)
 
@@ -276,8 +280,8 @@ class TableMetadata:
         name, size = file
         path = self._path(name)
         try:
-            # Its writer named it after a random UUID, so the name is unique even if the table is dropped and
-            # made anew.
+            # Writers name these files after random UUIDs, so names stay unique even if the table is dropped
+            # and created again.
             with (
                 self._reader.readers.room(size or 0, path),
                 self._storage.reading(path, size, is_kept=is_kept) as data,
@@ -303,27 +307,27 @@ class TableMetadata:
         at_once: bool = True,
     ) -> list[Parsed]:
         keys = [self._key(file) for file in files]
-        # Cached files are taken first, so that they occupy no reader thread.
+        # Look up cached files first, so that they occupy no reader thread.
         loaded: dict[Any, Parsed] = cache.get_many(keys)
         if len(loaded) == len(keys):
             return [loaded[key] for key in keys]
-        room = None
+        budget = None
         if decoding.disk_form is not None and cache.capacity:
-            room = _Room(
+            budget = _Budget(
                 cache.capacity // _SHARE_OF_CACHE - sum(map(decoding.disk_form.weigh, loaded.values()))
             )
         for file, key in zip(files, keys, strict=True):
             entry = None if key in loaded else self._entry(file, decoding)
             if entry is not None and entry.is_on_disk:
-                # Mapped entries load faster than threads hand over to each other.
-                loaded[key] = self._get(cache, file, decoding, room)
+                # Loading a mapped entry takes less time than handing it to another thread.
+                loaded[key] = self._get(cache, file, decoding, budget)
         missing = {file: key for file, key in zip(files, keys, strict=True) if key not in loaded}
         total = sum(size or 0 for _, size in missing)
-        in_store = len(missing) >= _SHARED_FILES or total >= _SHARED_BYTES
+        in_shared_tier = len(missing) >= _SHARED_FILES or total >= _SHARED_BYTES
         is_quick = self._storage.is_local and total <= _SMALL_BYTES
         readers, alone_seconds = self._reader.readers, _QUICK_SECONDS if is_quick else 0
         read = readers.map(
-            lambda file: self._get(cache, file, decoding, room, in_store=in_store),
+            lambda file: self._get(cache, file, decoding, budget, in_shared_tier=in_shared_tier),
             missing,
             alone_seconds=alone_seconds if at_once else math.inf,
         )

@@ -49,7 +49,7 @@ class ListingPart(Generic[Key, ListingEntry]):
 
     # By key, ascending.
     entries: dict[Key, ListingEntry]
-    # The key that the next page begins behind; None on the last page.
+    # The key that the next page begins after; None on the last page.
     last: Key | None
 
     @classmethod
@@ -61,7 +61,7 @@ class ListingPart(Generic[Key, ListingEntry]):
         read: Callable[[Key], ListingEntry | None],
         readers: Readers,
     ) -> ListingPart[Key, ListingEntry]:
-        """Read the page that begins behind ``after``; None for the first page.
+        """Read the page that begins after ``after``; None for the first page.
 
         ``read`` returns an entry, or None if it is gone; several threads call it.
         """
@@ -116,16 +116,16 @@ def _next_middles(low: int, high: int, count: int) -> Iterator[int]:
 class References:
     """References in one metadata directory: that of a table, or of a branch."""
 
-    def __init__(self, storage: SmallFiles, directory: str, what: str) -> None:
+    def __init__(self, storage: SmallFiles, directory: str, label: str) -> None:
         self._storage = storage
         self._directory = directory
-        self._what = what
+        self._label = label
 
     def schema_ids(self) -> list[int]:
         """List the numbers of the schemas, ascending."""
         ids = self._numbered("schema", "schema-")
         if not ids:
-            raise NotFoundError(f"there is no {self._what}")
+            raise NotFoundError(f"there is no {self._label}")
         return ids
 
     def newest_schema_id(self, seen: int, snapshot: Snapshot | None) -> int:
@@ -148,7 +148,7 @@ class References:
         except FileMissingError as error:
             ids = self._numbered("schema", "schema-")
             existing = f": there are schemas {ids[0]} to {ids[-1]}" if ids else ""
-            raise NotFoundError(f"{self._what} has no schema {schema_id}{existing}") from error
+            raise NotFoundError(f"{self._label} has no schema {schema_id}{existing}") from error
 
     def snapshot_ids(self) -> list[int]:
         """List the numbers of the existing snapshots, ascending."""
@@ -175,13 +175,13 @@ class References:
                 self._check_never_written()
                 return None
             raise CorruptMetadataError(
-                f"LATEST names snapshot {hinted} of {self._what}, which has no snapshots"
+                f"LATEST names snapshot {hinted} of {self._label}, which has no snapshots"
             )
         try:
             return self._read_snapshot(ids[-1])
         except FileMissingError as error:
             raise SnapshotExpiredError(
-                f"snapshot {ids[-1]} of {self._what} went away while it was read"
+                f"snapshot {ids[-1]} of {self._label} went away while it was read"
             ) from error
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
@@ -189,7 +189,7 @@ class References:
         try:
             return self._read_snapshot(snapshot_id)
         except FileMissingError as error:
-            raise NotFoundError(f"{self._what} has no snapshot {snapshot_id}: {self._range()}") from error
+            raise NotFoundError(f"{self._label} has no snapshot {snapshot_id}: {self._range()}") from error
 
     def existing_snapshots(
         self, readers: Readers, after: int | None, count: int
@@ -233,21 +233,21 @@ class References:
         if candidate is not None:
             return candidate
         if low:
-            raise SnapshotExpiredError(f"a snapshot of {self._what} went away while it was read")
+            raise SnapshotExpiredError(f"a snapshot of {self._label} went away while it was read")
         raise NotFoundError(
-            f"{self._what} has no snapshot as old as {millis} ms: {self._since(oldest, millis)}"
+            f"{self._label} has no snapshot as old as {millis} ms: {self._since(oldest, millis)}"
         )
 
     def tag(self, name: str) -> Snapshot:
         """Read the snapshot of a tag."""
         if any(part in ("", ".", "..") for part in name.split("/")) or not name.isprintable():
-            raise NotFoundError(f"{self._what} has no tag {name!r}")
+            raise NotFoundError(f"{self._label} has no tag {name!r}")
         try:
             path = tag_path(self._directory, name)
             return decode(path, read_small(self._storage, path, SNAPSHOT_BYTES), Snapshot.read)
         except FileMissingError as error:
-            suggestion = hint(name, self._names("tag", "tag-"), what="tags")
-            raise NotFoundError(f"{self._what} has no tag {name!r}{suggestion}") from error
+            suggestion = hint(name, self._names("tag", "tag-"), plural="tags")
+            raise NotFoundError(f"{self._label} has no tag {name!r}{suggestion}") from error
 
     def tags(self, readers: Readers, after: str | None, count: int) -> ListingPart[str, Snapshot]:
         """List a page of the tags by name; names with a slash are in no listing."""
@@ -282,7 +282,7 @@ class References:
             if tags:
                 break
         raise FileMissingError(
-            f"{self._what} has no snapshots in {path}, though it was written to: {trace} is there; restore "
+            f"{self._label} has no snapshots in {path}, though it was written to: {trace} is there; restore "
             f"the directory, or ask again if its first commit is in progress",
             path=path,
         )

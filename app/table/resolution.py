@@ -135,7 +135,7 @@ class ResolvedSnapshot:
     tag: str | None
     directory: str
     # Changes with anything that could change an answer. Numbers of snapshots and schemas do not suffice: they
-    # are used again after a rollback, or once a table is dropped and made anew.
+    # are used again after a rollback, or once a table is dropped and recreated.
     identity: str
     # Monotonic time of the lookup in storage; equality ignores it.
     seen_at: float = field(compare=False)
@@ -172,7 +172,7 @@ class Versions:
     reader: TableReader
     directory: str
     branch: str | None
-    what: str
+    label: str
 
     def find(self, request: VersionRequest, max_staleness_ms: int) -> ResolvedSnapshot:
         """Resolve a request; :meth:`app.table.table.Table.resolve` documents arguments and errors."""
@@ -203,7 +203,7 @@ class Versions:
         guess = seen if is_guessed else None
         ahead = expected_files(self.directory, guess, request.snapshot_id, request.tag, request.schemas)
         storage = ReadAhead.of(self.reader.storage, self.reader.readers, ahead)
-        references = References(storage, self.directory, self.what)
+        references = References(storage, self.directory, self.label)
         snapshot = self._snapshot(references, request)
         if request.schemas is not None:
             columns, options = (read_schema(self.reader, references, number) for number in request.schemas)
@@ -233,7 +233,7 @@ class Versions:
         """Guess the latest version of a remote table before its first lookup."""
         if self.reader.storage.is_local:
             return None
-        references = References(self.reader.storage, self.directory, self.what)
+        references = References(self.reader.storage, self.directory, self.label)
         hint = self.reader.readers.begin(references.hint)
         try:
             schema_ids = references.schema_ids()
@@ -254,7 +254,7 @@ class Versions:
         except NotFoundError:
             pass
         raise FileMissingError(
-            f"the schema is missing, but snapshot {snapshot.id} of {self.what} needs it: restore it",
+            f"the schema is missing, but snapshot {snapshot.id} of {self.label} needs it: restore it",
             path=references.schema_path(snapshot.schema_id),
         )
 
@@ -272,7 +272,7 @@ class Versions:
             try:
                 return read_schema(self.reader, references, newest)
             except NotFoundError:
-                # The table was made anew: the listing decides.
+                # The table was recreated: the listing decides.
                 pass
         return read_schema(self.reader, references, references.schema_ids()[-1])
 

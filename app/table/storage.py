@@ -42,7 +42,7 @@ class Storage(SmallFiles, Protocol):
         """
 
     def exists(self, path: str) -> bool:
-        """Tell whether a file or directory exists."""
+        """Return True if a file or directory exists."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@
     <table>/[<data-file.path-directory>/][<partition>/]bucket-<n>/<data file>, <its extra files>
     <table>/index/<index file>, or beside the data under index-file-in-data-file-dir
 
-A file with an external path lies exactly there, and its extra files beside it.
+A file with an external path is at that path, and its extra files beside it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class TablePaths:
         return self.global_index_file(entry)
 
     def global_index_file(self, entry: IndexEntry) -> str:
-        """Return the path of a global index file, which never lies beside the data."""
+        """Return the path of a global index file, which is never beside the data."""
         return entry.file.external_path or f"{self.directory}/index/{entry.file.file_name}"
 
     def any_index_file(self, entry: IndexEntry) -> str:
@@ -99,7 +99,7 @@ class Table:
         self.directory = directory
         self.reader = reader
         self._storage = reader.storage
-        self.metadata = TableMetadata(reader, directory, self._what)
+        self.metadata = TableMetadata(reader, directory, self._label)
 
     def resolve(
         self,
@@ -170,16 +170,16 @@ class Table:
             )
         except NotFoundError as error:
             raise SnapshotExpiredError(
-                f"schema {schema_id} of {self._what} is gone", path=references.schema_path(schema_id)
+                f"schema {schema_id} of {self._label} is gone", path=references.schema_path(schema_id)
             ) from error
         return schema
 
     def paths(self, resolved: ResolvedSnapshot) -> TablePaths:
-        """Return the paths of a version's files. Files of a branch lie in the main table's directory."""
+        """Return the paths of a version's files. Files of a branch are in the main table's directory."""
         return TablePaths(self.directory, resolved.schema)
 
     def lacks(self, resolved: ResolvedSnapshot, path: str) -> bool:
-        """Tell whether a file is missing while the version's snapshot or tag is still unchanged."""
+        """Return True if a file is missing while the version's snapshot or tag is still unchanged."""
         if resolved.snapshot is None or self._storage.exists(path):
             return False
         references = self._references(resolved.branch)
@@ -195,20 +195,20 @@ class Table:
 
     @property
     def is_at_its_name(self) -> bool:
-        """True if the table lies in the directory that its name implies."""
+        """True if the table is in the directory that its name implies."""
         return self.directory == f"{self.database}{DATABASE_SUFFIX}/{self.name}"
 
     @property
-    def _what(self) -> str:
-        what = f"table {self.database}.{self.name}"
-        return what if self.is_at_its_name else f"{what} at {self.directory} of {self._storage.name!r}"
+    def _label(self) -> str:
+        label = f"table {self.database}.{self.name}"
+        return label if self.is_at_its_name else f"{label} at {self.directory} of {self._storage.name!r}"
 
     @contextmanager
     def _existing(self, branch: str | None) -> Iterator[References]:
         """Yield the references of a table; the end of the block raises NotFoundError if there is none."""
         references = self._references(branch)
-        # Listing the schemas proves that the table exists; it runs beside the block, so it costs no extra
-        # round trip.
+        # Listing the schemas proves that the table exists; it runs in parallel to the block, so it costs no
+        # extra round trip.
         schema_ids = self.reader.readers.begin(references.schema_ids)
         yield references
         wait_for(schema_ids)
@@ -217,20 +217,20 @@ class Table:
         return References(self._storage, *self._place(branch))
 
     def _versions(self, branch: str | None) -> Versions:
-        directory, what = self._place(branch)
-        return Versions(self.reader, directory, branch, what)
+        directory, label = self._place(branch)
+        return Versions(self.reader, directory, branch, label)
 
     def _place(self, branch: str | None) -> tuple[str, str]:
         if branch is None or branch == MAIN_BRANCH:
-            return self.directory, self._what
-        what = f"branch {branch!r} of {self._what}"
+            return self.directory, self._label
+        label = f"branch {branch!r} of {self._label}"
         if not is_name(branch):
-            raise NotFoundError(f"there is no {what}")
-        return f"{self.directory}/branch/branch-{branch}", what
+            raise NotFoundError(f"there is no {label}")
+        return f"{self.directory}/branch/branch-{branch}", label
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a text can name a database, table or branch: one printable path segment."""
+    """Return True if a text can name a database, table or branch: one printable path segment."""
     return text not in ("", ".", "..") and "/" not in text and text.isprintable()
 
 
@@ -274,12 +274,12 @@ class Catalog:
         if table not in names:
             # Each candidate costs a listing of its directory, so only likely ones are looked at.
             candidates = sorted({*names[:_MOST_NAMED], *alike(table, names)})
-            suggestion = hint(table, self._with_schema(directory, candidates), what="tables")
+            suggestion = hint(table, self._with_schema(directory, candidates), plural="tables")
             raise NotFoundError(f"there is no table {database}.{table}{suggestion}")
         if branch is not None:
             branches = self.table(database, table).branches()
             if branch not in (MAIN_BRANCH, *branches):
-                suggestion = hint(branch, branches, what="branches")
+                suggestion = hint(branch, branches, plural="branches")
                 raise NotFoundError(f"there is no branch {branch!r} of table {database}.{table}{suggestion}")
 
     def _with_schema(self, directory: str, names: Sequence[str]) -> list[str]:
@@ -300,14 +300,14 @@ class Catalog:
     def table(self, database: str, name: str, directory: str | None = None) -> Table:
         """Return a table, which need not exist: nothing is read yet.
 
-        The table lies at ``directory``, or where its name puts it. NotFoundError: the name or directory
+        The table is at ``directory``, or where its name puts it. NotFoundError: the name or directory
         cannot be a table's.
         """
         named = self._directory(database)
         if not is_name(name):
             raise NotFoundError(f"there is no table {database}.{name}")
         if directory and _IS_BRANCH.search(directory):
-            # It looks like a table, but its manifests and files lie in the table that it is a branch of.
+            # It looks like a table, but its manifests and files are in the table that it is a branch of.
             raise NotFoundError(
                 f"{directory} is a branch of a table: give the location of that table, and name the branch"
             )

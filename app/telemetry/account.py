@@ -99,7 +99,7 @@ class Account(Background):
         if outer is not None:
             self._add(outer, now - self._since)
         self._current_phase, self._since = phase, now
-        # A phase inside of itself continues the span.
+        # A phase inside itself continues the span.
         try:
             with self.spans.span(PHASE_NAMES[phase]) if self.spans and outer is not phase else nullcontext():
                 yield

@@ -1,9 +1,9 @@
 """The service's log: one line per event, as JSON, or as text for people at a terminal.
 
-Lines of other libraries, uvicorn's too, take the same form. Text from callers or storage cannot break a line
-in two. Exceptions' messages, which may quote a filter's literals, are left out above the level ``debug``;
-places of storage and tokens, at every level. Repeated lines are dropped after a few, and counted in the next
-one later, so that nobody can fill a disk with them.
+Lines of libraries, including uvicorn, take the same form. Text from callers or storage cannot break a line in
+two. Locations of storage and tokens are always left out. Messages of exceptions, which may quote a filter's
+literals, appear only at the level ``debug``. Repeated lines are dropped after a few, and counted in a later
+one, so that nobody can fill a disk with them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from typing_extensions import override
 from app.settings import LogFormat, LogLevel
 
 # Loggers that follow the configured level; debug lines of storage libraries would reveal credentials.
-_OURS: Final = ("app", "paimon_index", "uvicorn")
+_OWN_LOGGERS: Final = ("app", "paimon_index", "uvicorn")
 
-# The address at which uvicorn listens is no secret.
-_SAYS_ADDRESSES: Final = "uvicorn"
+# uvicorn logs the address that it listens on, which is not secret.
+_LOGS_ADDRESSES: Final = "uvicorn"
 _SECRET: Final = re.compile(
     r"(?P<url>\b[a-z][a-z0-9+.-]*://)[^\s'\"<>]+"
     r"|(?P<host>\bhost[ =]['\"]?)[^\s'\",)]+"
@@ -40,10 +40,10 @@ _SEPARATING: Final = frozenset(" ='\"\\")
 
 _REPEAT_SECONDS: Final = 10.0
 _REPEATS: Final = 5
-_MOST_TEXTS: Final = 1_000
+_MAX_TEXTS: Final = 1_000
 
 # Characters that JSON leaves alone, but some programs take for line breaks or terminal commands.
-_UNSEEN: Final = re.compile("[\x80-\x9f\u2028\u2029]")
+_INVISIBLE: Final = re.compile("[\x80-\x9f\u2028\u2029]")
 
 
 def logging_config(log_format: LogFormat, level: LogLevel) -> dict[str, Any]:
@@ -68,13 +68,13 @@ def logging_config(log_format: LogFormat, level: LogLevel) -> dict[str, Any]:
             }
         },
         "root": {"handlers": ["lines"], "level": "WARNING"},
-        "loggers": {name: {"level": level.upper()} for name in _OURS},
+        "loggers": {name: {"level": level.upper()} for name in _OWN_LOGGERS},
     }
 
 
 def event_record(logger: str, level: int, event: str, members: Mapping[str, Any]) -> logging.LogRecord:
     """Makes a record of an event, for :meth:`logging.Logger.handle`."""
-    # Not by the logger, which takes several times as long to find the calling line: every request has one.
+    # A logger would search for the calling line, which takes several times as long, for each request.
     record = logging.LogRecord(logger, level, "", 0, event, None, None)
     record.members = members
     return record
@@ -103,14 +103,14 @@ class LineFormatter(logging.Formatter):
             event |= {"event": record.msg, **members}
         else:
             text = record.getMessage()
-            event["event"] = text if record.name.startswith(_SAYS_ADDRESSES) else unsaid(text)
+            event["event"] = text if record.name.startswith(_LOGS_ADDRESSES) else redact(text)
         if record.exc_info and record.exc_info[1] is not None:
             event["exception"] = "".join(_chain_lines(record.exc_info[1], with_messages=self._with_messages))
         return self._write(event)
 
 
-def unsaid(text: str) -> str:
-    """Removes places of storage and tokens from a text."""
+def redact(text: str) -> str:
+    """Removes locations of storage and tokens from a text."""
     return _SECRET.sub(lambda match: f"{match['url'] or match['host'] or match['token']}…", text)
 
 
@@ -121,7 +121,7 @@ def _chain_lines(error: BaseException, *, with_messages: bool) -> Iterator[str]:
         yield "which led to:\n"
     yield from _places(error.__traceback__)
     name = f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
-    yield f"{name}: {unsaid(str(error))}\n" if with_messages else f"{name}\n"
+    yield f"{name}: {redact(str(error))}\n" if with_messages else f"{name}\n"
 
 
 def _places(trace: TracebackType | None) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _places(trace: TracebackType | None) -> Iterator[str]:
 def _to_json(event: Mapping[str, Any]) -> str:
     try:
         line = orjson.dumps(event, default=str).decode()
-        return line if line.isascii() else _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
+        return line if line.isascii() else _INVISIBLE.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
     except TypeError:
         # Text with lone surrogates, such as a file name that is not UTF-8.
         return json.dumps(event, default=str)
@@ -171,7 +171,7 @@ class _Repeats:
 
 
 class RepeatedLines(logging.Filter):
-    """Drops texts that were logged often lately; lets events with members pass."""
+    """Drops texts that were logged often within the last seconds; passes events with members."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -192,7 +192,7 @@ class RepeatedLines(logging.Filter):
             repeats = self._repeats.get((record.name, text))
             if repeats is None or record.created - repeats.since >= _REPEAT_SECONDS:
                 left_out = 0 if repeats is None else max(0, repeats.times - _REPEATS)
-                if len(self._repeats) >= _MOST_TEXTS:
+                if len(self._repeats) >= _MAX_TEXTS:
                     self._forget(record.created)
                 repeats = self._repeats[record.name, text] = _Repeats(record.created)
                 if left_out:
@@ -202,4 +202,4 @@ class RepeatedLines(logging.Filter):
 
     def _forget(self, now: float) -> None:
         recent = {key: value for key, value in self._repeats.items() if now - value.since < _REPEAT_SECONDS}
-        self._repeats = recent if len(recent) < _MOST_TEXTS else {}
+        self._repeats = recent if len(recent) < _MAX_TEXTS else {}

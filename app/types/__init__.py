@@ -25,15 +25,15 @@ __all__ = [
     "FLOATING_ROOTS",
     # The whole-number types with their widths in bits.
     "INTEGER_BITS",
-    # Types made of others: ARRAY, MAP, ROW and their like.
+    # Types made of others: ARRAY, MAP, ROW and similar ones.
     "NESTED_ROOTS",
     # The length that stands for NULL.
     "NULL_LENGTH",
-    # CHAR and VARCHAR, which STRING is one of.
+    # CHAR and VARCHAR, which includes STRING.
     "STRING_ROOTS",
     # TIMESTAMP with and without local time zone.
     "TIMESTAMP_ROOTS",
-    # Types of whole numbers that fit 64 bits, timestamps and decimals aside.
+    # Types of whole numbers that fit 64 bits, without timestamps and decimals.
     "WHOLE_ROOTS",
     # Many byte strings as one column.
     "BytesColumn",

@@ -153,7 +153,7 @@ class BytesColumn:
     def gather(self, offsets: NDArray[np.int64] | int, width: int) -> NDArray[np.uint8]:
         """Copy ``width`` bytes of each string from ``offsets`` on, shape (n, width).
 
-        The caller has checked that they lie inside of the strings; bytes of nulls are undefined.
+        The caller has checked that they are inside the strings; bytes of nulls are undefined.
         """
         if len(self.data) < width:
             return np.zeros((len(self), width), np.uint8)

@@ -1,7 +1,7 @@
 """Calendar dates, clock times and units of time as numbers, and the text that JSON and SQL literals share.
 
 The text is ISO 8601 with the liberties of both languages: one-digit months, days and hours, a blank for the
-``T``, optional seconds and up to nine fraction digits, and a zone behind it: ``Z``, an offset (``+01:00``,
+``T``, optional seconds and up to nine fraction digits, and a zone after it: ``Z``, an offset (``+01:00``,
 ``+0100``) or a name (``America/New_York``). Days follow the proleptic Gregorian calendar, as in java.time and
 Spark: the year before 1 is 0. Years have four to nine digits and may have a sign (``+12345-01-01``,
 ``-0001-01-01``).
@@ -46,7 +46,7 @@ _TIMESTAMP = re.compile(
 class TimestampText:
     """Timestamp as written.
 
-    ``clock`` is the wall clock, in nanoseconds since 1970-01-01T00:00; ``zone`` is the zone behind it, for
+    ``clock`` is the wall clock, in nanoseconds since 1970-01-01T00:00; ``zone`` is the zone after it, for
     :func:`app.types.session_zone.session_zone`, or None.
     """
 

@@ -97,7 +97,7 @@ class DataType:
         return self.root in TIMESTAMP_ROOTS and self.precision <= _MILLISECOND_PRECISION
 
     def same_kind(self, other: DataType) -> bool:
-        """Tell whether two types are equal up to nullability (of every level)."""
+        """Return True if two types are equal up to nullability (of every level)."""
         return (
             self.root is other.root
             and self.precision == other.precision

@@ -54,7 +54,7 @@ class IndexFileMeta:
     row_count: int
     # The vectors of a deletion vector file, in file order; empty for other types.
     ranges: tuple[DeletionRange, ...] = ()
-    # Location outside of the table's index directory.
+    # Location outside the table's index directory.
     external_path: str | None = None
     global_index: GlobalIndex | None = None
 

@@ -55,7 +55,7 @@ _DECIMAL: Final = re.compile(r"[+-]?(?:\d++\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?", 
 
 
 def is_integer(value: object) -> bool:
-    """Tell whether a JSON value is an integer; to Python booleans are integers, too."""
+    """Return True if a JSON value is an integer; to Python booleans are integers, too."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 

@@ -49,13 +49,13 @@ class DoubtfulTime(NamedTuple):
 
     # First second; None without one.
     first: int | None
-    # Second behind the last; None without one.
+    # Second after the last; None without one.
     end: int | None
-    # Seconds that an offset may lie beyond those around that time; None for any offset.
+    # Seconds that an offset may be beyond those around that time; None for any offset.
     margin: int | None
 
     def covers(self, second: int) -> bool:
-        """Tell whether a second lies in the period."""
+        """Return True if a second is in the period."""
         return (self.first is None or self.first <= second) and (self.end is None or second < self.end)
 
 

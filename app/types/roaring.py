@@ -1,7 +1,7 @@
 """Reads the portable serialization of 32-bit Roaring bitmaps from untrusted files.
 
-The bytes carry no length, and a decoder that is handed too many takes what it needs in silence; so the extent
-is worked out here, against the bytes that are there, before anything is decoded. All integers are little
+The bytes carry no length, and a decoder silently ignores trailing bytes; so the extent is computed here, and
+checked against the available bytes, before anything is decoded. All integers are little
 endian; ``n`` is the number of containers.
 
 ======================  =======================  =====================================================

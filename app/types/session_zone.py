@@ -13,7 +13,7 @@ start of a day               the first instant of the day: midnight, or the end 
 
 Clocks and instants are nanoseconds since 1970-01-01T00:00 (of the clock, or in UTC). Names are those of
 ``spark.sql.session.timeZone``: regions of the IANA database, the short names of ``java.time``, offsets
-(``+05:30``), and offsets behind ``UTC``, ``GMT`` or ``UT``. The rules come from the ``tzdata`` package, so
+(``+05:30``), and offsets after ``UTC``, ``GMT`` or ``UT``. The rules come from the ``tzdata`` package, so
 they are equal on every machine. A reader's rules may differ: ``America/Vancouver@2025a`` names their release,
 and where releases disagree (:mod:`app.types.reader_rules`), a clock is one of several instants.
 """
@@ -120,7 +120,7 @@ class SessionZone:
     doubts: tuple[DoubtfulTime, ...] = field(default=(), compare=False, repr=False)
 
     def is_certain(self, at: int) -> bool:
-        """Tell whether every reader has these offsets around a clock or an instant."""
+        """Return True if every reader has these offsets around a clock or an instant."""
         second = at // NANOS_PER_SECOND
         return not any(doubt.covers(second) for doubt in self.doubts)
 

@@ -126,7 +126,7 @@ def same_in_sql(data_type: DataType, one: Value, other: Value) -> bool:
 
 
 def is_comparable(data_type: DataType) -> bool:
-    """Tell whether values of a type can be literals, statistics or index entries."""
+    """Return True if values of a type can be literals, statistics or index entries."""
     return data_type.root in _COMPARABLE
 
 
@@ -209,7 +209,7 @@ def _search(values: Values, literals: Sequence[Value], side: _Side) -> NDArray[n
         # Literals beyond int64 cannot be in its array; the smaller ones lie below every value.
         before = bisect_left(literals, INT64.min)
         literals = literals[before : bisect_right(literals, INT64.max)]
-    # NumPy sorts floating point as SQL does: zeros are equal, NaN is equal to itself and stands last.
+    # NumPy sorts floating point as SQL does: zeros are equal, NaN is equal to itself and comes last.
     return before + np.array(literals, values.dtype).searchsorted(values, side)
 
 

@@ -15,17 +15,17 @@ from app.work.ledger import LEDGER, RECENT_SECONDS, REFUSE, Claim, Shrinkable, a
 from app.work.memory import MappedBytes, Scratch, give_memory_back
 
 __all__ = [
-    # The cores of this machine, which whatever computes acquires.
+    # The cores of this machine; threads acquire one to compute.
     "CORES",
-    # Seconds between two looks of a waiting thread at its deadline and its caller.
+    # Seconds between a waiting thread's checks of its deadline and its caller.
     "GLANCE_SECONDS",
     # The account of this process' memory.
     "LEDGER",
-    # Entries of caches that were used within so many seconds are evicted last.
+    # Entries of caches that were used within this many seconds are evicted last.
     "RECENT_SECONDS",
-    # Refuses claims that do not fit, in place of waiting.
+    # Refuses claims that do not fit, instead of waiting.
     "REFUSE",
-    # Tells the threads of one request that nobody waits for it any more.
+    # Signals the threads of one request that its caller has left.
     "Cancellation",
     # Memory that one piece of work has claimed for one purpose.
     "Claim",
@@ -35,9 +35,9 @@ __all__ = [
     "Scratch",
     # A cache that gives memory back when claims need it.
     "Shrinkable",
-    # Makes claims in the block those of a piece of work of its own.
+    # Counts claims in the block as those of separate work.
     "apart",
-    # Lets a cancellation end the enclosed work.
+    # Allows a cancellation to end the enclosed work.
     "cancellable",
     # Raises once a request's time is up, or its caller has left.
     "check_deadline",
@@ -45,13 +45,13 @@ __all__ = [
     "give_memory_back",
     # The warehouse that this thread works for.
     "line_of_work",
-    # Sleeps, but not past the caller's leaving.
+    # Sleeps, unless the caller leaves.
     "pause",
     # Seconds until the deadline, 0 if it has passed.
     "remaining_seconds",
-    # Gives the enclosed work so many seconds.
+    # Limits the time of the enclosed work.
     "time_limit",
-    # Waits for what another thread makes, within the deadline.
+    # Waits for another thread's result, within the deadline.
     "wait_for",
     # Releases this thread's core while it waits.
     "waiting",

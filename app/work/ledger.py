@@ -5,7 +5,7 @@ Work claims memory before it uses it:
 ========= ============================================== =================================================
 purpose   what is claimed                                when
 ========= ============================================== =================================================
-bodies    request bodies, and what is made of them       while they arrive, and before they are parsed
+bodies    request bodies, and objects parsed from them   while they arrive, and before they are parsed
 loads     objects loaded into a cache                    before the load, as far as their size is known
 reads     files, and ranges of files                     before the read
 decoding  expanded files                                 step by step, while they are decoded
@@ -20,8 +20,8 @@ Each warehouse has a line. A line without claims may take all free room; others 
 rest leave of half of the room, so that a hanging store leaves memory to others, and started work can grow.
 * Work with a claim may claim more, and is refused at once if there is no room.
 
-This excludes deadlocks: whoever waits for room, or for another's load of a cache, holds no claim, so claims
-belong to work that goes on to its end.
+This excludes deadlocks: work that waits for room, or for another's load of a cache, holds no claim, so claims
+belong to work that can finish.
 
 Claims bound memory in advance. The limit itself is on resident memory as the system counts it, without pages
 of mapped files, which the system takes back when it needs memory:
@@ -58,7 +58,7 @@ SHRINK: Final = 0.8
 REFUSE: Final = 0.9
 
 RECENT_SECONDS: Final = 60.0
-"""Objects used within so many seconds are evicted last."""
+"""Objects used within this many seconds are evicted last."""
 
 Purpose: TypeAlias = Literal["bodies", "loads", "reads", "decoding", "plans"]
 
@@ -72,10 +72,10 @@ _LARGE_BYTES: Final = 8 << 20
 
 _LOOK_SECONDS: Final = 0.25
 _TRIM_BYTES: Final = 64 << 20
-# Returning memory takes longer the more there is of it, and what was returned has to be got again.
+# Returning memory takes longer the more there is of it, and it may have to be allocated again.
 _TRIM_SECONDS: Final = 5.0
 _RELIEF_SECONDS: Final = 0.2
-# More than this beside what caches hold may be memory that was freed.
+# More than this beyond the caches' bytes may be memory that was freed.
 _LOOSE: Final = 1.2
 _LOOSE_BYTES: Final = 160 << 20
 _LOOSE_SECONDS: Final = 10.0
@@ -195,7 +195,7 @@ class Ledger:
 
     @property
     def room(self) -> float:
-        """Most bytes of all claims together."""
+        """Maximum bytes of all claims together."""
         return int(self.limit * REFUSE) - self.own if self.limit else math.inf
 
     @property
@@ -350,21 +350,21 @@ class Ledger:
         claim.size += size
         claim.held.size += size
 
-    def _refusal(self, what: object, size: int, used: int) -> MemoryShortError:
+    def _refusal(self, label: object, size: int, used: int) -> MemoryShortError:
         self.refusals += 1
         return MemoryShortError(
-            f"memory is short: {size} bytes for {what} do not fit beside the {used} in use; "
+            f"memory is short: {size} bytes for {label} do not fit beside the {used} in use; "
             "ask again in a moment"
         )
 
-    def require(self, what: object, size: int = 0) -> None:
+    def require(self, label: object, size: int = 0) -> None:
         """Raises MemoryShortError unless resident memory leaves room for ``size`` bytes."""
         if not self.limit or self._resident() + size <= self.limit * REFUSE:
             return
         self._relieve(size)
         resident = self._resident()
         if resident + size > self.limit * REFUSE:
-            raise self._refusal(what, size, resident)
+            raise self._refusal(label, size, resident)
 
     def look(self) -> None:
         """Returns memory to the system and shrinks caches, as due."""

@@ -2,7 +2,7 @@
 
 The limit is the least of its control groups, its own limit and the machine's memory. The own limit
 (``RLIMIT_AS``, ``ulimit -v``) counts reserved memory as well, such as stacks, arenas and mapped libraries.
-Control groups nest, and each bounds those inside of it. Linux has two versions:
+Control groups nest, and each bounds those inside it. Linux has two versions:
 
 ========= ============================= ==========================================================
 version   line of ``/proc/self/cgroup`` files of a group that bound its memory
@@ -11,8 +11,8 @@ version   line of ``/proc/self/cgroup`` files of a group that bound its memory
 2         ``0::/outer/inner``           ``memory.max``, ``memory.high``; unlimited is ``max``
 ========= ============================= ==========================================================
 
-``/proc/self/mountinfo`` has the mount point of a hierarchy, and the group there, in a container often not the
-outermost one.
+``/proc/self/mountinfo`` has the mount point of each hierarchy and the group mounted there, which in a
+container is often not the outermost one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-# Only the allocator of GNU's C library has it; others return memory by themselves.
+# Only glibc has it; other allocators return memory by themselves.
 _C_LIBRARY: Final = ctypes.CDLL(None)
 _TRIM: Final = getattr(_C_LIBRARY, "malloc_trim", None)
 _SET_OPTION: Final = getattr(_C_LIBRARY, "mallopt", None) if _TRIM is not None else None
@@ -41,7 +41,7 @@ _MMAP_THRESHOLD: Final = -3
 _TRIM_THRESHOLD: Final = -1
 # More than the Avro reader's buffer of 4 MiB per file; arrays of a large table get mappings of their own.
 _OWN_MAPPING_BYTES: Final = 5 << 20
-# Threads free about so much while they decode manifests in parallel.
+# Threads free about this much while they decode manifests in parallel.
 _KEPT_FREE_BYTES: Final = 128 << 20
 _SWITCH_SECONDS: Final = 0.001
 _PROCESSES: Final = Path("/proc")
@@ -55,20 +55,20 @@ _GARBAGE_AFTER: Final = (20_000, 20, 20)
 def prepare_process() -> None:
     """Tunes a process for serving: many threads, much memory, and an event loop that has to answer."""
     if _SET_OPTION is not None:
-        # By default eight arenas a core, each of which keeps freed memory.
+        # The default is eight arenas per core, each of which keeps freed memory.
         _SET_OPTION(_ARENA_MAX, max(2, os.cpu_count() or 1))
-        # Returning large pieces and getting them anew, page by page, can take half of a manifest's decoding:
-        # they are kept until give_memory_back.
+        # Returning large blocks and allocating them again, page by page, can take half of the time to decode
+        # a manifest: they are kept until give_memory_back.
         _SET_OPTION(_MMAP_THRESHOLD, _OWN_MAPPING_BYTES)
         _SET_OPTION(_TRIM_THRESHOLD, _KEPT_FREE_BYTES)
     # Arrow's own allocator keeps freed memory, and has no call that returns it.
     pa.set_memory_pool(pa.system_memory_pool())
-    # By default the event loop waits 5 ms for every thread before it.
+    # By default the event loop waits 5 ms for each thread that runs before it.
     sys.setswitchinterval(_SWITCH_SECONDS)
     # Objects made at the start live as long as the process, so the collector need not visit them.
     gc.collect()
     gc.freeze()
-    # A collection stops all threads. The default of 700 allocations is passed many times by a long filter.
+    # A collection stops all threads. A long filter exceeds the default of 700 allocations many times.
     gc.set_threshold(*_GARBAGE_AFTER)
 
 
@@ -86,10 +86,10 @@ def resident_bytes() -> int:
 def resident_bytes_of(process: str) -> int:
     """Bytes resident in one process, by its id; 0 if unknown."""
     try:
-        _, resident, of_files, *_ = map(int, (_PROCESSES / process / "statm").read_text().split())
+        _, resident, mapped, *_ = map(int, (_PROCESSES / process / "statm").read_text().split())
     except (OSError, ValueError):
         return 0
-    return (resident - of_files) * os.sysconf("SC_PAGE_SIZE")
+    return (resident - mapped) * os.sysconf("SC_PAGE_SIZE")
 
 
 class Scratch:
@@ -126,7 +126,7 @@ class Scratch:
 class MappedBytes(np.ndarray[Any, np.dtype[np.uint8]]):
     """The bytes of a mapped file, shape (n,); the mapping lives as long as any array over it.
 
-    A class of its own, by which weights of arrays leave mapped bytes out. Python's mappings keep a descriptor
+    A separate class, so that weights of arrays leave mapped bytes out. Python's mappings keep a descriptor
     open, at least until 3.13, and a process may have only 1,024.
     """
 

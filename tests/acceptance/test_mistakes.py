@@ -309,7 +309,7 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
     "a database as the warehouse": (
         command("plan", "demo.sessions", "--warehouse", str(WAREHOUSE / "demo.db")),
         1,
-        ("warehouse has none", "directory in which DATABASE.db is"),
+        ("warehouse has none", "directory that holds DATABASE.db"),
     ),
     "a warehouse that is not there": (
         command("plan", "demo.sessions", "--warehouse", f"{WAREHOUSE}s"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.telemetry.logs import LineFormatter, RepeatedLines, logging_config, unsaid
+from app.telemetry.logs import LineFormatter, RepeatedLines, logging_config, redact
 
 QUOTED = "rank_no = 4956 at http://10.1.2.3:9000/bucket"
 
@@ -67,7 +67,7 @@ def test_messages_of_exceptions_are_told_where_everything_is() -> None:
 )
 def test_places_of_storage_and_tokens_are_never_told(message: str, told: str) -> None:
     assert told in written(record_of(message))["event"]
-    assert unsaid(unsaid(message)) == unsaid(message)
+    assert redact(redact(message)) == redact(message)
 
 
 def test_where_the_service_listens_is_told() -> None:

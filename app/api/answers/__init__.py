@@ -11,7 +11,7 @@ from app.api.answers.paging import Window
 from app.api.answers.selections import SelectionEncoding
 
 __all__ = [
-    # How sets of positions are written.
+    # Encodes sets of positions.
     "SelectionEncoding",
     # The share of an answer that goes into one page.
     "Window",

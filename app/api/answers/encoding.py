@@ -254,7 +254,7 @@ def _file_deletions(file: DeletedRows, form: SelectionEncoding) -> JsonMembers:
     }
     if form.selection is not SelectionForm.COUNT:
         positions = file.positions or _NO_ROWS
-        # A vector knows no row count; its last position tells whether 32 bits hold it.
+        # A vector has no row count; its last position decides whether 32 bits hold it.
         sized = sized_for(positions, positions.max() + 1 if positions else 0)
         entry[form.selection.value] = encode_positions(sized, form.selection, form.positions)
         if form.selection is SelectionForm.BITMAP:

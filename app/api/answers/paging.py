@@ -1,6 +1,6 @@
 """Pages of one answer, and the tokens that ask for the next page.
 
-A token holds everything that any replica needs to go on:
+A token holds everything that any replica needs to continue:
 
 ======  =====  ==================================================================
 offset  bytes  meaning
@@ -8,7 +8,7 @@ offset  bytes  meaning
 0       1      version of this layout
 1       8      snapshot id, big endian; -1 for a table without snapshots
 9       8      id of the schema whose columns filters refer to
-17      8      id of the schema whose options hold
+17      8      id of the schema whose options apply
 25      8      entries of earlier pages; for plans, start of the next page (``encoding``)
 33      16     digest of the version's identity, see :class:`VersionKey`
 49      16     digest of all of this and of the request
@@ -18,7 +18,7 @@ The digests are no secret: a token gives no right that its holder does not have.
 request and its version.
 
 Entries that belong to no version of a table, such as its snapshots, come and go between two pages. So the
-token of a listing names the last entry of its page, and the next page begins behind it:
+token of a listing names the last entry of its page, and the next page begins after it:
 
 ======  =====  ====================================
 offset  bytes  meaning
@@ -145,7 +145,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A request for the page of a listing that begins behind the entry ``after``."""
+    """A request for the page of a listing that begins after the entry ``after``."""
 
     request: bytes
     after: str | None
@@ -173,7 +173,7 @@ class Listing:
         return page, self.next_token(page[-1] if start + self.size < len(names) else None)
 
     def next_token(self, last: str | int | None) -> str | None:
-        """The token of the page behind an entry; None if there is none."""
+        """The token of the page after an entry; None if there is none."""
         if last is None:
             return None
         # Names of files need not be UTF-8.

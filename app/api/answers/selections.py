@@ -29,7 +29,7 @@ _ONE_BUCKET = struct.Struct("<QI")
 _PACKED = np.dtype("<u8")
 
 MOST_POSITIONS = 10_000_000
-"""Most positions in one list; ranges and bitmaps have no such limit."""
+"""Maximum number of positions in one list; ranges and bitmaps have no such limit."""
 
 Array: TypeAlias = NDArray[np.uint64 | np.uint32]
 

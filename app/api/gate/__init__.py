@@ -20,9 +20,9 @@ __all__ = [
     "Authentication",
     # Finds the caller of a request.
     "Gate",
-    # Checks that the caller may use what the path names.
+    # Checks that the caller may use the place that the path names.
     "authorise",
-    # The gate of an operator who lets everybody in.
+    # The gate of a service that answers everybody.
     "everybody",
     # Paths that need no token.
     "open_paths",

@@ -256,7 +256,7 @@ async def caller_of(request: Request) -> Caller:
 def check_place(caller: Caller, warehouse: str, database: str | None) -> None:
     """Refuses a warehouse, or a database of it, that the caller may not use."""
     if not caller.may_use(warehouse):
-        # The list holds the token's own grants and tells nothing about existence.
+        # The list holds the token's own grants and reveals nothing about existence.
         own = listed(sorted(caller.warehouses or ()))
         raise _forbidden(f"the token {caller.name!r} may not use warehouse {warehouse!r}; it may use {own}")
     if database is not None and not caller.may_use(warehouse, database):
@@ -267,7 +267,7 @@ def check_place(caller: Caller, warehouse: str, database: str | None) -> None:
 
 
 def check_path(caller: Caller, warehouse: str, path: str | None) -> None:
-    """Refuses a file outside of the caller's databases; None is no file of the warehouse."""
+    """Refuses a file outside the caller's databases; None is no file of the warehouse."""
     if caller.databases is None or path is None:
         return
     directory = path.partition("/")[0]

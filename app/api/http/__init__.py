@@ -9,9 +9,9 @@ __all__ = [
     "Compression",
     # ASGI middleware that answers HEAD as GET, without the body.
     "Heads",
-    # Carries a problem to where problems are answered.
+    # An error that is answered with a given problem.
     "ProblemError",
-    # ASGI middleware that names requests and answers for bugs.
+    # ASGI middleware that gives requests ids, and answers 500 for bugs.
     "RequestIds",
     # Middleware that adds security headers.
     "SecurityHeaders",

@@ -2,7 +2,7 @@
 
 Every request has an id: the caller's own, if it is well-formed, or a new one. The id goes out in
 ``X-Request-Id`` and as ``instance`` of problems, and into the log with the error. Only the security headers
-are outside of this layer, so it also turns unexpected exceptions into a problem answer.
+are outside this layer, so it also turns unexpected exceptions into a problem answer.
 
 An answer belongs to its caller: one with an ``ETag`` may be stored and revalidated before each use; all
 others must not be stored. A route that sets one of these headers itself keeps its own.

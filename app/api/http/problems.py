@@ -117,7 +117,7 @@ class _Kind:
     again: bool = False
 
 
-# The first line that fits decides, so a class stands before its bases.
+# The first line that fits decides, so a class comes before its bases.
 _KINDS = (
     _Kind(errors.FilterError, 422, "filter", "The filter, key or partition does not fit"),
     _Kind(errors.LimitExceededError, 422, "limit-exceeded", "The request is over a limit"),
@@ -126,7 +126,11 @@ _KINDS = (
     _Kind(errors.SnapshotExpiredError, 409, "snapshot-expired", "The snapshot expired while it was read"),
     _Kind(errors.NotFoundError, 404, "not-found", "Not found"),
     _Kind(
-        errors.PathNotAllowedError, 424, "path-not-allowed", "A path outside of what may be read", named=400
+        errors.PathNotAllowedError,
+        424,
+        "path-not-allowed",
+        "A path outside the places that may be read",
+        named=400,
     ),
     _Kind(errors.CorruptMetadataError, 424, "corrupt-metadata", "A metadata file is corrupt"),
     _Kind(errors.CorruptFileError, 424, "corrupt-index", "An index file is corrupt"),
@@ -170,7 +174,7 @@ def problem_of(error: Exception, *, path_was_named: bool = False) -> Problem:
             detail = error.expectation if isinstance(error, errors.CorruptFileError) else str(error)
             path = members["path"]
             if isinstance(path, str) and is_absolute_uri(path):
-                # Callers must not learn the location of files outside of the warehouse.
+                # Callers must not learn the location of files outside the warehouse.
                 members["path"] = name = path.rpartition("/")[2]
                 detail = detail.replace(path, name)
             headers = AGAIN if kind.again else {}

@@ -44,26 +44,26 @@ _LARGE = 1 << 20
 _PIECE = 1 << 16
 
 
-def read_json(content: bytes | bytearray, what: str = "the body") -> object:
+def read_json(content: bytes | bytearray, label: str = "the body") -> object:
     """Reads JSON, with ``Decimal`` for numbers beyond a double. Raises RequestError: it is not strict."""
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        raise RequestError(f"{what} is not UTF-8: {error.reason} at byte {error.start}") from error
+        raise RequestError(f"{label} is not UTF-8: {error.reason} at byte {error.start}") from error
     try:
         value = _decoded(text)
     except RecursionError as error:
-        raise RequestError(f"{what} nests too deeply") from error
+        raise RequestError(f"{label} nests too deeply") from error
     except ArithmeticError as error:
-        raise RequestError(f"{what} has a number whose exponent cannot be held") from error
+        raise RequestError(f"{label} has a number whose exponent cannot be held") from error
     except json.JSONDecodeError as error:
         place = f"at line {error.lineno}, column {error.colno}"
-        raise RequestError(f"{what} is not JSON: {place} {_explanation(error)}") from error
+        raise RequestError(f"{label} is not JSON: {place} {_explanation(error)}") from error
     except ValueError as error:
-        raise RequestError(f"{what} is not JSON: {error}") from error
+        raise RequestError(f"{label} is not JSON: {error}") from error
     # Only an escape can produce half a surrogate pair, and an answer that repeats one could not be encoded.
     if "\\" in text and ("\\ud" in text or "\\uD" in text):
-        _check_unicode(value, what)
+        _check_unicode(value, label)
     return value
 
 
@@ -117,7 +117,7 @@ class _Pieces(json.JSONDecoder):
 
     def _piece(self, text: str) -> list[Any]:
         values, end = self._scan(f"[{text}]", 0)
-        # A bracket or edge inside of a text cuts it: such a piece is not a whole list by itself.
+        # A bracket or edge inside a text cuts it: such a piece is not a whole list by itself.
         if end < len(text) + 2 or not values:
             raise ValueError("a text has a bracket, or something is wrong")
         return values  # type: ignore[no-any-return]
@@ -156,11 +156,11 @@ _HOOKS: Final[Any] = {
 }
 
 
-def _check_unicode(value: object, what: str) -> None:
+def _check_unicode(value: object, label: str) -> None:
     try:
         json.dumps(value, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError as error:
-        raise RequestError(f"{what} has an escape for half a surrogate pair") from error
+        raise RequestError(f"{label} has an escape for half a surrogate pair") from error
 
 
 def _mend(value: object) -> object:

@@ -1,4 +1,4 @@
-"""JSON bodies: the requests of planning with members that only HTTP has.
+"""JSON bodies: the requests of planning, with further members that only HTTP has.
 
 :class:`JsonBody` receives them: bounded in bytes and in time, read strictly, documented in OpenAPI.
 """
@@ -39,24 +39,24 @@ class DeletionsBody(DeletionsRequest, PagedRequest):
 
 
 class PrunedSnapshotBody(FilteredRequest):
-    """A query for which a snapshot of only its files is to be made."""
+    """A query, whose files a new snapshot is to name."""
 
     example: ClassVar = {"filter": "dt = '2025-08-01' AND score BETWEEN 60 AND 80"}
 
     in_lists: InLists | None = None
     budget_ms: Count | None = Field(
         default=None,
-        description="Milliseconds for reading index files and asking them long lists, as in a plan.",
+        description="Milliseconds for reading index files and looking up long lists in them, as in a plan.",
     )
     most_share: Annotated[float, Field(ge=0, le=1)] = Field(
         default=1.0,
-        description="Largest share of the table's files, or of its rows if `row_ranges` has these. If more "
-        "are kept, no files are named, and `document` is null: the engine's own plan costs less.",
+        description="Largest share of the table's files, or of its rows in a table with data evolution. If "
+        "more are kept, no files are named, and `document` is null: the engine's own plan costs less.",
     )
 
 
 class ChangesBody(FilteredRequest):
-    """A range of versions between which files came and went."""
+    """Two versions between which to list the files that came and went."""
 
     example: ClassVar = {"from_snapshot_id": 3, "snapshot_id": 5, "filter": "dt = '2025-08-01'"}
 
@@ -86,7 +86,7 @@ class ChangesBody(FilteredRequest):
         is_named = (self.snapshot_id, self.tag, self.timestamp_millis) != (None, None, None)
         if self.from_snapshot_id is not None and not is_named:
             raise ValueError(
-                "a number does not tell which snapshot was meant: after a rollback another one has it. To "
+                "a number alone is ambiguous: after a rollback another snapshot has it. To "
                 "follow a table, send the next_from_token of the last answer as from_token (the first one "
                 "has neither); to compare two versions, name the later one, too, such as by snapshot_id"
             )
@@ -97,7 +97,7 @@ class ChangesBody(FilteredRequest):
 
 RequestType = TypeVar("RequestType", bound=Request)
 
-# The unread rest of such a body would be taken for the next request on the connection.
+# The unread rest of a refused body would be taken for the next request on the connection.
 _CLOSE = {"Connection": "close"}
 # Bodies up to this size need no claim: the number of requests bounds them.
 _SMALL_BYTES = 1 << 16
@@ -111,7 +111,7 @@ class JsonBody(Generic[RequestType]):
 
     def __init__(self, model: type[RequestType]) -> None:
         self._model = model
-        # Here, while the service starts, instead of while the first caller waits.
+        # Built while the service starts, instead of while the first caller waits.
         model.model_rebuild()
 
     async def __call__(self, request: HttpRequest) -> RequestType:
@@ -135,7 +135,7 @@ class JsonBody(Generic[RequestType]):
                 raise ProblemError(replace(problem, headers={**problem.headers, **_CLOSE})) from error
             if len(content) <= _SMALL_BYTES:
                 return self._read(content)
-            # Reading it on the event loop would hold up other requests.
+            # Parsing a large body on the event loop would hold up other requests.
             return await runtime.parse(lambda: self._read_large(content, claim))
 
     def _read_large(self, content: bytearray, claim: Claim) -> RequestType:

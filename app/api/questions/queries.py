@@ -3,7 +3,7 @@
 Values are text and read as such; an unknown parameter is an error, like an unknown member of a body.
 
 The path names a table, or the parameter ``location`` gives its directory, for catalogs whose directories do
-not follow from names. The names of the path are then the caller's own. Rights follow the directory: it lies
+not follow from names. The names of the path are then the caller's own. Rights follow the directory: it is
 below the root of the warehouse of the path, and that warehouse's rights apply.
 """
 
@@ -146,7 +146,7 @@ async def _table(
     if request.method == "POST":
         # Queries of GET have a model each. Here a mistyped location would give the answer of another table.
         for name in counted.keys() - {"location"}:
-            suggestion = hint(name, ["location"], what="parameters")
+            suggestion = hint(name, ["location"], plural="parameters")
             raise RequestError(f"there is no parameter {name[:50]!r}{suggestion}")
     if location is None:
         return named

@@ -118,19 +118,19 @@ def _earlier(runtime: Runtime, table: TableRef, body: ChangesBody, after: Versio
     except PageTokenError as error:
         raise PageTokenError(
             "from_token was not given with changes of this table and branch: send next_from_token back as it "
-            "was given, or begin anew without it"
+            "was given, or start again without it"
         ) from error
     version = same_version(runtime, table, SnapshotSelector(key.snapshot_id, branch=body.branch), key)
     if version is None:
         raise SnapshotExpiredError(
-            f"snapshot {key.snapshot_id}, which the changes go on from, is gone: it expired, the table was "
-            f"rolled back or made anew. Begin anew without from_token, and plan the table again"
+            f"snapshot {key.snapshot_id}, from which changes continue, is gone: it expired, or the table "
+            f"was rolled back or recreated. Start again without from_token, and plan the table again"
         )
     if body.filter is not None and (name := _other_column(version.schema, after.schema)) is not None:
         # Files that the filter excluded before may have matching rows now, though none came or went.
         raise SnapshotExpiredError(
             f"{name!r} is another column or of another type than in the version of from_token, so that the "
-            f"filter means other files. Begin anew without from_token, and plan the table again"
+            f"filter means other files. Start again without from_token, and plan the table again"
         )
     return version
 

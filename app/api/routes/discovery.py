@@ -162,7 +162,7 @@ class IndexFileList:
 
 @router.get("/v1/config", **operation(Configuration, storage=False))
 async def config(request: Request, runtime: Shared, caller: Asking) -> Response:
-    """Tell the service's version, limits and capabilities, and the warehouses that the caller may use."""
+    """List the service's version, limits and capabilities, and the warehouses that the caller may use."""
     if "warehouse" in request.query_params:
         return _iceberg_elsewhere(request)
     settings = runtime.settings
@@ -213,7 +213,7 @@ async def warehouses(runtime: Shared, caller: Asking) -> Response:
 
 @router.get("/v1/namespaces", include_in_schema=False)
 async def namespaces(request: Request) -> Response:
-    """Tell clients of Iceberg where its catalog is."""
+    """Direct Iceberg's clients to its catalog."""
     return _iceberg_elsewhere(request)
 
 

@@ -79,7 +79,7 @@ class InspectedBlock:
     compression: str | None = None
     key_count: int | None = None
     row_count: int | None = None
-    """Null for a bitmap, whose rows lie elsewhere."""
+    """Null for a bitmap, whose rows are elsewhere."""
     min: Any = None
     """The smallest key, where the type of the column is given."""
     max: Any = None

@@ -67,10 +67,10 @@ class Caches:
                 f"{missing} of {len(answers) + 1} processes did not answer in time; ask again in a moment"
             )
             raise ProblemError(problem_of_status(503, detail, headers={"Retry-After": "1"}))
-        return _added([orjson.loads(answer) for answer in (own, *filter(None, answers))])
+        return _summed([orjson.loads(answer) for answer in (own, *filter(None, answers))])
 
 
-def _added(statistics: list[Statistics]) -> Statistics:
+def _summed(statistics: list[Statistics]) -> Statistics:
     return {
         cache: {
             member: max(numbers) if cache == "disk" and member in _SHARED else sum(numbers)
@@ -82,7 +82,7 @@ def _added(statistics: list[Statistics]) -> Statistics:
 
 
 class Warmth:
-    """Readiness of the watched tables in all processes of the service; once reached, it stays."""
+    """Readiness of the watched tables in all processes of the service; never lost once reached."""
 
     def __init__(self, is_own: Callable[[], bool], processes: Processes) -> None:
         self._is_own = is_own
@@ -140,7 +140,7 @@ class CacheStatistics(BaseModel):
 
 @router.get("/", **operation(About, storage=False))
 async def about(request: Request) -> Response:
-    """Tell the name of the service, and where it is described."""
+    """Return the name and version of the service, and the paths of its explorer and documentation."""
     mounted = request.scope.get("root_path", "")
     varies = {"Vary": "Accept"}
     if prefers_page(request.headers.get("accept", "")):
@@ -165,22 +165,22 @@ async def live() -> Response:
 
 @router.get("/health/ready", **operation(Health, storage=False))
 async def ready(request: Request) -> Response:
-    """Tell whether to send requests: 503 while starting, watched tables included, and shutting down.
+    """Report whether to send requests: 503 while shutting down, starting or first reading watched tables.
 
     A warehouse that cannot be listed is counted and does not affect the others. 503 if the directory or
-    bucket of every warehouse is missing. A failing store may recover, and caches go on answering.
+    bucket of every warehouse is missing. Stores that fail do not count: caches keep answering for them.
     """
     runtime: Runtime | None = request.app.state.runtime
     if runtime is None or request.app.state.stopping.is_begun:
         raise ProblemError(problem_of_status(503, "the service is starting or shutting down"))
     if runtime.service.is_opening:
-        raise ProblemError(problem_of_status(503, "the service waits for its shared cache to answer"))
+        raise ProblemError(problem_of_status(503, "the service is waiting for its shared cache to answer"))
     warmth: Warmth = request.app.state.warmth
     if not await warmth.is_reached():
-        raise ProblemError(problem_of_status(503, "the service reads the tables that it watches"))
+        raise ProblemError(problem_of_status(503, "the service is reading the tables that it watches"))
     listings: Listings = request.app.state.listings
     if listings.all_missing:
-        detail = "no warehouse is there: the log names the directory or bucket that is missing; check its URL"
+        detail = "no warehouse exists: the log names the directory or bucket that is missing; check its URL"
         raise ProblemError(problem_of_status(503, detail))
     answer: dict[str, object] = {"status": "ready"}
     if failing := listings.failing:
@@ -204,12 +204,12 @@ async def clear_caches(request: Request) -> Response:
 
 @router.get("/metrics", **text_operation("Metrics in the requested text form."))
 async def metrics(request: Request) -> Response:
-    """Give the counters of all processes, in Prometheus' text form or OpenMetrics."""
+    """Return the counters of all processes, in the text format of Prometheus or OpenMetrics."""
     telemetry: Telemetry = request.app.state.telemetry
-    # Open metrics have no caller.
+    # Without a caller if the operator has opened this path to everybody.
     caller: Caller = request.scope["state"].get("caller", EVERYBODY)
     accept = ",".join(request.headers.getlist("accept"))
-    # Asking other processes blocks while they are busy: not on the event loop, and not in threads that
-    # storage may hold up.
+    # Asking other processes blocks while they are busy, so it runs neither on the event loop nor in threads
+    # that storage may block.
     content, media_type = await asyncio.to_thread(telemetry.exposition, accept, caller.may_use)
     return Response(content, media_type=media_type)

@@ -1,4 +1,4 @@
 """The program that ``spark-submit`` runs.
 
-It stands alone in its directory, which Python searches first for every module that a program imports.
+It is alone in its directory, which Python searches first for every module that a program imports.
 """

@@ -41,7 +41,7 @@ class Entries:
     buffer: Buffer
     space: KeySpace
     places: Sequence[int] | NDArray[np.unsignedinteger]
-    # Format of the bytes behind each key.
+    # Format of the bytes after each key.
     tail: struct.Struct
 
     def bounds(self) -> tuple[Key, Key] | None:
@@ -88,7 +88,7 @@ def read_reference(buffer: Buffer, at: int, form: struct.Struct) -> Reference:
 def measure_records(cursor: Cursor, count: int, tail_bytes: int) -> Sequence[int]:
     """Start of each of the next ``count`` records; raises CorruptIndexError if the buffer ends before.
 
-    A record is a key of varying width and ``tail_bytes`` behind it.
+    A record is a key of varying width and ``tail_bytes`` after it.
     """
     positions = array("q")
     for _ in range(count):

@@ -34,7 +34,7 @@ _COOKIE_BYTES: Final = 4
 def measure_records(
     cursors: Cursors, space: KeySpace, counts: NDArray[np.int64], tail_bytes: int
 ) -> StoredKeys:
-    """Finds the next ``counts[i]`` records of each string, and moves the cursors behind them.
+    """Finds the next ``counts[i]`` records of each string, and moves the cursors past them.
 
     A record is a key and ``tail_bytes``; ``counts`` fit the bytes of the strings. Strings that end too early
     are no longer sound. Returns the records of the others; the owner of each is the string's position.
@@ -47,7 +47,7 @@ def measure_records(
 
 
 def behind_keys(data: NDArray[np.uint8], stored: StoredKeys, space: KeySpace) -> NDArray[np.int64]:
-    """Offset behind the key of each record."""
+    """Offset after the key of each record."""
     if space.width is not None:
         return stored.places + space.width
     return stored.places + _LENGTH.size + integers(data, stored.places, _LENGTH.format)
@@ -95,7 +95,7 @@ class StoredHeads:
 
     @classmethod
     def read(cls, cursors: Cursors) -> Self:
-        """Reads the heads and leaves the cursors behind them."""
+        """Reads the heads and leaves the cursors past them."""
         versions = cursors.version("bitmap index", VERSION_1, VERSION_2)
         row_counts = cursors.count("row count")
         cardinalities = cursors.count("number of distinct values", each_bytes=OFFSET.size)
@@ -145,11 +145,11 @@ def _plain_keys(
     stored = measure_records(cursors, space, counts, OFFSET.size)
     offsets = integers(cursors.data, behind_keys(cursors.data, stored, space), OFFSET.format)
     in_body[stored.owners[offsets >= 0]] = True
-    # Nothing else tells a wrong number of entries: the first bitmap stands right behind the last entry.
+    # Only this reveals a wrong number of entries: the first bitmap follows the last entry directly.
     body = cursors.take(np.arange(len(counts)))
     cookies = integers(body.data, np.where(body.remaining >= _COOKIE_BYTES, body.at, 0), "<u4")
     starts_well = (body.remaining >= _COOKIE_BYTES) & np.isin(cookies & 0xFFFF, _COOKIES)
-    cursors.expect(np.where(in_body, starts_well, cursors.remaining == 0), "bitmaps right behind the entries")
+    cursors.expect(np.where(in_body, starts_well, cursors.remaining == 0), "bitmaps right after the entries")
     return stored
 
 

@@ -11,9 +11,9 @@ The bit set has ``m = 8 * bytes`` bits. A key's 64-bit hash is cut into two 32-b
 ``h2`` (high); for i from 1 to k the bit ``c mod m`` is set, where ``c`` is ``h1 + i * h2`` in wrapping signed
 32-bit arithmetic, complemented if it is negative. Null rows leave no trace.
 
-The hash of texts and binaries is XXH64, seed 0. Every other key is widened with its sign to 64 bits
-(floating point values by their bits, with one NaN) and mixed as Thomas Wang proposed, with Java's wrapping
-arithmetic and its arithmetic right shifts.
+The hash of texts and binaries is XXH64, seed 0. Every other key is sign-extended to 64 bits
+(floating point values by their bits, with one NaN) and mixed by Thomas Wang's function, with Java's wrapping
+arithmetic and arithmetic right shifts.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ DEFAULT_ITEMS: Final = 1_000_000
 DEFAULT_FPP: Final = 0.1
 
 MAX_HASH_FUNCTIONS: Final = 1100
-"""More than the smallest positive probability of a false positive calls for."""
+"""More than even the smallest positive rate of false positives requires."""
 
-# The bits of so many bytes give the estimate to about a twentieth.
+# This many bytes give the estimate to within about 5 %.
 _COUNTED_BYTES: Final = 1_024
 
 _HASH_FUNCTIONS = struct.Struct(">i")
@@ -100,7 +100,7 @@ _SIGN_BIT = 31
 
 @dataclass(frozen=True, slots=True)
 class BloomFilter:
-    """A set that may take a missing key for one of its own; each key sets ``hash_functions`` bits."""
+    """A set that some missing keys pass as well; each of its keys sets ``hash_functions`` bits."""
 
     space: KeySpace
     hash_functions: int
@@ -109,7 +109,7 @@ class BloomFilter:
     @property
     def false_positive_rate(self) -> float:
         """Estimates the probability that a missing key passes, by the share of bits that are set."""
-        # Hashes spread keys evenly, so the front of a long bit set stands for all of it.
+        # Hashes spread keys evenly, so the first bytes of a long bit set represent all of it.
         front = self.bits[:_COUNTED_BYTES]
         share = int.from_bytes(front).bit_count() / (8 * len(front))
         return float(f"{share**self.hash_functions:.2g}")
@@ -121,7 +121,7 @@ def places(hashed: _Hash, hash_functions: int, size_bits: int) -> Iterator[_Hash
 
 
 def spots(hashed: _Hash, hash_functions: int) -> Iterator[_Hash]:
-    """Yields the number of each hash function, whose remainder by the size of a bit set is the bit."""
+    """Yields the result of each hash function; modulo the size of a bit set, it is the bit."""
     step, at = hashed >> 32, hashed & _MASK
     for _ in range(hash_functions):
         at = (at + step) & _MASK
@@ -129,7 +129,7 @@ def spots(hashed: _Hash, hash_functions: int) -> Iterator[_Hash]:
 
 
 def payload_bytes(items: int, fpp: float) -> int:
-    """Bytes of a payload for ``items`` distinct values and a rate of false positives."""
+    """Size of a payload for ``items`` distinct values and a rate of false positives."""
     size_bits = int(-items * math.log(fpp) / (math.log(2) ** 2))
     return _HASH_FUNCTIONS.size + size_bits // 8 + 1
 

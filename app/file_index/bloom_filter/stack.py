@@ -47,7 +47,7 @@ _FIRST_BATCH = SHORT_LIST
 _LARGEST_BATCH = 1 << 10
 # Files that go through every batch of keys before the next files start.
 _FILES_AT_ONCE = 1 << 8
-# Files times keys that are probed together: results of so many stay in the processor's caches.
+# Files times keys that are probed together: results of this many stay in the processor's caches.
 _PAIRS_AT_ONCE = 1 << 14
 # A filter is read from memory in order if it has at most this many bytes for each key of a batch.
 _DENSE_BYTES = 1 << 8
@@ -100,7 +100,7 @@ class BloomStack:
 
     @property
     def row_counts(self) -> None:
-        """None: a bloom filter does not know the row count."""
+        """None: a bloom filter does not hold the row count."""
 
     def of_file(self, file: int) -> BloomFilter:
         """The filter of one file, which must be present and not broken."""
@@ -241,7 +241,7 @@ class _Places:
 
     def _prefetch(self, data: NDArray[np.uint8], starts: NDArray[np.int64]) -> None:
         # Memory that is read in order arrives several times faster than single bytes, and stays in the
-        # processor's caches for the probes. It pays if most filters are going to be probed and little lies
+        # processor's caches for the probes. It pays if most filters are going to be probed and little is
         # between them.
         start, end = int(starts.min()), int(starts.max()) + self.size
         if self.size <= _DENSE_BYTES * len(self.masks[0]) and end - start <= 2 * self.size * len(starts):

@@ -147,7 +147,7 @@ class BitSlicedIntegers:
 
 
 def _part(buffer: Buffer, at: int, row_count: int) -> tuple[Part | None, int]:
-    """Reads the part behind the flag at ``at``; returns it with the offset of its end."""
+    """Reads the part after the flag at ``at``; returns it with the offset of its end."""
     if not buffer[at]:
         return None, at + 1
     _, low, high = _PART_HEAD.unpack_from(buffer, at + 1)

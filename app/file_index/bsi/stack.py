@@ -134,8 +134,8 @@ def _by_sign(keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]
     )
 
 
-def _read_part(cursors: Cursors, what: str, *, least: int) -> _Part:
-    flags = cursors.flag(f"flag of {what}")
+def _read_part(cursors: Cursors, label: str, *, least: int) -> _Part:
+    flags = cursors.flag(f"flag of {label}")
     present = cursors.sound & (flags == 1)
     files = np.flatnonzero(present)
     parts = cursors.take(files)
@@ -148,7 +148,7 @@ def _read_part(cursors: Cursors, what: str, *, least: int) -> _Part:
     slices = parts.i32("number of slices")
     # Their difference has 63 bits, which a shift by 63 leaves nothing of.
     enough = (highs - lows) >> np.clip(slices, 0, 63) == 0
-    parts.expect((slices >= 0) & (slices <= MAX_SLICES) & enough, f"slices for all {what}", slices)
+    parts.expect((slices >= 0) & (slices <= MAX_SLICES) & enough, f"slices for all {label}", slices)
     for number in range(int(slices.max(initial=0, where=parts.sound))):
         more = np.flatnonzero(parts.sound & (slices > number))
         measured = parts.take(more)

@@ -94,7 +94,7 @@ class KeyColumn:
             begin += len(rows)
 
     def distinct(self) -> DistinctKeys:
-        """Computes the distinct keys, anew at each call."""
+        """Computes the distinct keys at each call."""
         if isinstance(self.keys, BytesColumn):
             return DistinctKeys(*self.keys.distinct())
         ascending = np.sort(self.keys)

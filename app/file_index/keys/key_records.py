@@ -30,7 +30,7 @@ class KeyRecords:
         return records * self.bounds if isinstance(self.bounds, int) else self.bounds[records]
 
     def behind_fitting(self, first: int, size: int) -> int:
-        """The record behind those that fit ``size`` bytes from ``first`` on; ``first`` may be n."""
+        """The record after those that fit ``size`` bytes from ``first`` on; ``first`` may be n."""
         if isinstance(self.bounds, int):
             return min(first + size // self.bounds, len(self))
         return int(self.bounds.searchsorted(self.bounds[first] + size, "right")) - 1

@@ -79,9 +79,9 @@ class KeySpace(Protocol):
         """Keys of all rows that SQL holds equal to one of ``values``, which ascend without repetition."""
 
     def edge(self, value: Value, *, behind: bool) -> tuple[Key, Key]:
-        """The cut right before ``value``, or right behind it, in terms of keys.
+        """The cut right before ``value``, or right after it, in terms of keys.
 
-        Returns the first key of the rows that follow, and the key right behind those of the rows that
+        Returns the first key of the rows that follow, and the key right after those of the rows that
         precede. They differ if a lossy key holds rows of both sides.
         """
 

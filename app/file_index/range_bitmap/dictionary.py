@@ -15,7 +15,7 @@ the length above           chunk heads
 the rest                   keys area
 =================  ======  ====================================================================
 
-A chunk head; ``keys`` counts the chunk's keys without the first one, which stands in the head itself:
+A chunk head; ``keys`` counts the chunk's keys without the first one, which is in the head itself:
 
 =========  ======  ====================================================================
 width      type    meaning
@@ -26,11 +26,11 @@ key        key     first key
 4          i32     offset of the further keys in the keys area
 4          i32     number of further keys
 4          i32     fixed width: their length in bytes; else: length of their offsets, 4 for each
-4          i32     fixed width: width of a key; else: length of the keys behind the offsets
+4          i32     fixed width: width of a key; else: length of the keys after the offsets
 =========  ======  ====================================================================
 
-Keys of varying width have i32 offsets in the keys area, counted from the first key behind the offsets. Keys
-ascend within chunks and from chunk to chunk, codes go on without gaps.
+Keys of varying width have i32 offsets in the keys area, counted from the first key after the offsets. Keys
+ascend within chunks and from chunk to chunk, codes have no gaps.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _CHUNK_TAIL = struct.Struct(">iiiii")
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    # The first key stands in the chunk's head; ``keys`` counts the further ones at ``keys_start``.
+    # The first key is in the chunk's head; ``keys`` counts the further ones at ``keys_start``.
     first: Key
     code: int
     keys_start: int

@@ -5,7 +5,7 @@ All integers are big endian.
 ===============  ======  ===========================================================================
 width            type    meaning
 ===============  ======  ===========================================================================
-4                i32     head length: from behind this field to the dictionary
+4                i32     head length: from the end of this field to the dictionary
 1                i8      version, 1
 4                i32     row count
 4                i32     number of distinct values c

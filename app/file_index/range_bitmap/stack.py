@@ -1,6 +1,6 @@
 """The range-bitmaps of one column of many files, as a directory of the values of each file.
 
-Only the dictionaries are read; bit slices, which hold the rows, are not. Codes must go on without a gap up to
+Only the dictionaries are read; bit slices, which hold the rows, are not. Codes must be without a gap up to
 the number of distinct values. Chunks and keys that overlap so far that they hold more bytes than the
 dictionary has are corruption.
 """
@@ -57,7 +57,7 @@ def read_values(
         chunks.further[rows].tolist(),
         strict=True,
     ):
-        # A chunk holds thousands of keys as a rule, which lie one behind the other but for the first.
+        # A chunk usually holds thousands of keys, which are adjacent except for the first.
         pieces += data[first : first + width], data[start : start + further * width]
     values = _values(np.concatenate(pieces).view(f">i{width}"), space)
     keys = np.where(chunks.sound, chunks.further + 1, 0)
@@ -196,7 +196,7 @@ def _within(stored: StoredKeys, cursors: Cursors, sizes: NDArray[np.int64]) -> S
 
 
 def skip_keys(cursors: Cursors, space: KeySpace) -> None:
-    """Moves the cursors behind the next key."""
+    """Moves the cursors past the next key."""
     cursors.skip(
         cursors.count("length of a key", each_bytes=1) if space.width is None else space.width, "a key"
     )
@@ -212,7 +212,7 @@ class StoredHeads:
 
     @classmethod
     def read(cls, cursors: Cursors) -> Self:
-        """Reads the heads and leaves the cursors behind them."""
+        """Reads the heads and leaves the cursors past them."""
         lengths = cursors.count("head length of the range-bitmap", each_bytes=1)
         cursors.version("range-bitmap", range_bitmap.VERSION)
         row_counts, cardinalities = cursors.count("row count"), cursors.count("number of distinct values")

@@ -1,8 +1,8 @@
 """Rows by code, one bitmap for each bit of the code, for range-bitmap and bsi.
 
-A row that exists has a code from 0 to ``2 ** slices - 1``; it stands in slice ``i`` if bit ``i`` of its code
+A row that exists has a code from 0 to ``2 ** slices - 1``; it is in slice ``i`` if bit ``i`` of its code
 is set. Selecting codes walks down from the most significant bit and splits the rows that are still undecided.
-The sets shrink as the walk goes on, and slices are decoded only where they are needed.
+The sets shrink as the walk proceeds, and slices are decoded only where they are needed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Extent(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Offset just behind the bitmap."""
+        """Offset just after the bitmap."""
         return self.offset + self.length
 
 
@@ -187,7 +187,7 @@ def _keep_matching(rows: BitMap, ones: BitMap, *, bit: bool) -> None:
 
 
 def _split(rows: BitMap, ones: BitMap, parts: list[BitMap], *, above: bool, bit: bool) -> BitMap:
-    """Returns the rows that still agree with an end of the span; adds rows inside of it to ``parts``.
+    """Returns the rows that still agree with an end of the span; adds rows inside it to ``parts``.
 
     ``rows`` agree with the end so far, and are modified. ``ones``: rows with this bit. ``above``: the inner
     side is above the end, whose ``bit`` it is.
@@ -254,7 +254,7 @@ def slice_codes(rows: Iterable[CodedRows], slices: int) -> list[bytes]:
 
 
 def null_rows(bitmaps: Sequence[BytesColumn], row_counts: NDArray[np.int64]) -> Answers:
-    """Decides which files have a row that stands in none of their bitmaps.
+    """Decides which files have a row that is in none of their bitmaps.
 
     ``bitmaps``: columns of m serialized bitmaps of rows; a file may lack one or all of them. ``row_counts``:
     shape (m,). Returns shape (m,): ROWS or SKIP; DOUBT if a bitmap cannot be read.

@@ -1,8 +1,8 @@
-"""Merged dictionaries of many files, which tell the files that have a key.
+"""Merged dictionaries of many files, which find the files that have a key.
 
-Keys ascend, and beside each stands the file that has it. A binary search finds a key and the slice of its
-files; a range of keys gives a longer slice. Of that slice only so much is read as it takes to settle the
-files that their smallest and largest key leave open.
+Keys ascend, each with the file that has it. A binary search finds a key and the slice of its files; a range
+of keys gives a longer slice. That slice is read only until the files are settled that their smallest and
+largest key leave open.
 """
 
 from __future__ import annotations

@@ -40,14 +40,14 @@ class WriteAttempt:
 
     def write(self, spark: SparkSession, rows: DataFrame, advance: Advance) -> list[WrittenBucket]:
         """Writes the files of all buckets."""
-        what = f"upsert {self.target.name}"
+        label = f"upsert {self.target.name}"
         try:
-            with Progress(spark.sparkContext, what, 1, advance, self.target.run):
+            with Progress(spark.sparkContext, label, 1, advance, self.target.run):
                 collected = self._plan(rows).collect()
         except Exception as error:
             # Spark wraps the worker's traceback into its own text; users need the last line of ours.
             ours = _OURS.findall(str(error))
-            raise (JobError(f"{what}: {ours[-1]}") if ours else spark_failed(what, error)) from error
+            raise (JobError(f"{label}: {ours[-1]}") if ours else spark_failed(label, error)) from error
         # The pickles come from our own tasks.
         return [pickle.loads(bytes(row[0])) for row in collected]  # noqa: S301
 
@@ -111,7 +111,7 @@ class WriteAttempt:
         return [*columns, functions.col(ORDER)]
 
     def states(self) -> dict[tuple[bytes, int], BucketState]:
-        """State of each bucket; empty for tables without buckets, whose files stand alone."""
+        """State of each bucket; empty for tables without buckets, whose files are independent."""
         if self._states is None:
             self._states = self._read_states()
         return self._states

@@ -98,8 +98,10 @@ class Preparation:
     def _checked(self, array: pa.Array, column: DataField) -> pa.Array:
         is_key = column.name in self.target.schema.primary_keys
         if array.null_count and (is_key or not column.type.nullable):
-            what = "a column of the primary key" if is_key else "NOT NULL"
-            raise RequestError(f"column {column.name!r} is {what}, and {array.null_count} rows have no value")
+            label = "a column of the primary key" if is_key else "NOT NULL"
+            raise RequestError(
+                f"column {column.name!r} is {label}, and {array.null_count} rows have no value"
+            )
         root = column.type.root
         if root in STRING_ROOTS | BINARY_ROOTS:
             measure = pc.utf8_length if root in STRING_ROOTS else pc.binary_length

@@ -1,4 +1,4 @@
-"""The table to write to, as tasks know it, and the check that the job writes it as the engine does.
+"""The table to write to, as tasks receive it, and the check that the job writes it as the engine does.
 
 A table that the job cannot write is refused before any work, with a message that names the engine.
 """
@@ -30,7 +30,7 @@ _SWITCHES: Final = {
     "pk-clustering-override": "files are not sorted by key",
 }
 _SETTINGS: Final = {
-    "data-file.external-paths": "files lie outside of the table",
+    "data-file.external-paths": "files are outside the table",
     "rowkind.field": "a column holds the kinds of rows",
     "file.format.per.level": "formats differ by level",
     "file.compression.per.level": "compressions differ by level",
@@ -53,7 +53,7 @@ class Target:
     def of(cls, table: JobTable, version: Version, *, has_kinds: bool) -> Target:
         """Checks and describes the latest version of a table.
 
-        Raises UnsupportedFormatError: rows cannot be written to it; the message says why. Raises
+        Raises UnsupportedFormatError: rows cannot be written to it; the message has the reason. Raises
         RequestError: an option of the table is wrong.
         """
         directory = version.table.directory

@@ -1,7 +1,7 @@
-"""Files of new rows, bucket after bucket, from rows that Spark has sorted.
+"""Writes files of new rows, bucket by bucket, from rows that Spark has sorted.
 
 One task writes all of a bucket: its data files, and its hash index if buckets are dynamic. Rows arrive sorted
-by partition, bucket, key, sequence field and order, so rows of one key stand together. The last of them wins,
+by partition, bucket, key, sequence field and order, so rows of one key are adjacent. The last of them wins,
 or the first one under the merge engine first-row. Sequence numbers continue from those of the bucket's files,
 in the order of the new files' rows.
 """
@@ -34,7 +34,7 @@ from app.types.index_files import HASH, IndexFileMeta
 
 RESULTS: Final = "result binary"
 """Output of writing, in Spark's types: pickled :class:`WrittenBucket`."""
-_NAMES_OF_ATTEMPT: Final = 1_000_000
+_NAMES_PER_ATTEMPT: Final = 1_000_000
 _RESULTS: Final = pa.schema([("result", pa.binary())])
 
 
@@ -73,8 +73,8 @@ class BucketWriting:
         from pyspark import TaskContext  # noqa: PLC0415 - an extra
 
         context = TaskContext.get()
-        # Each attempt of a task has names of its own, so that no two of them write one file.
-        first = 0 if context is None else context.taskAttemptId() * _NAMES_OF_ATTEMPT
+        # Each attempt of a task has its own names, so that no two of them write to one file.
+        first = 0 if context is None else context.taskAttemptId() * _NAMES_PER_ATTEMPT
         names = (f"{self.target.run}-{number}" for number in itertools.count(first))
         layout = Layout.of(self.target)
         current: _Bucket | None = None
@@ -92,7 +92,7 @@ class BucketWriting:
         declared, actual = self.target.schema.options.bucket, self.total_buckets.get(partition)
         if actual not in (None, declared):
             raise UnsupportedFormatError(
-                f"a partition of table {self.target.name} has {actual} buckets, and bucket={declared}: "
+                f"a partition of table {self.target.name} has {actual} buckets, but bucket={declared} now: "
                 f"overwrite the partition with the engine first"
             )
         state = self.states.get((partition, bucket), BucketState())
@@ -131,8 +131,8 @@ class _Bucket:
         repeats = self._repeats(joined)
         if target.merges_rows and repeats.any():
             raise RequestError(
-                f"the rows have a key of table {target.name} more than once, and its merge engine makes one "
-                f"row of these: merge them before, or use the engine"
+                f"several rows have the same key, which the merge engine of table {target.name} would merge: "
+                f"merge them first, or write them with the engine"
             )
         if target.keeps_first:
             # The pending row was written when it came.
@@ -194,7 +194,7 @@ class _Bucket:
         entry = IndexEntry(FileKind.ADD, self.written.partition, self.written.bucket, meta)
         path = TablePaths(target.directory, target.schema).index_file(entry)
         if not Writing(target.place.open()).create(path, content):
-            raise CorruptIndexError("another file has the name of a new one", path=path)
+            raise CorruptIndexError("a file with the name of a new one already exists", path=path)
         self.written.paths.append(path)
         self.written.hash_index = meta
 

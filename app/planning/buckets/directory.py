@@ -30,9 +30,9 @@ def read_directories(source: IndexSource, partitions: Sequence[Entries]) -> list
     """Reads the hash indexes of partitions, and merges those of each.
 
     Raises:
-        CorruptIndexError: a file does not hold as many hashes as the manifest says.
+        CorruptIndexError: a file does not hold as many hashes as the manifest records.
         StorageError: a file cannot be read.
-        PathNotAllowedError: a file lies outside of the places that the operator allows.
+        PathNotAllowedError: a file is outside the places that the operator allows.
         CorruptMetadataError: an entry names an impossible bucket.
     """
     by_key = {_cache_key(source, entries): entries for entries in partitions}

@@ -52,7 +52,7 @@ from app.types.values import integer_range, same_in_sql
 from app.work import check_deadline
 
 MAX_BYTES: Final = 64 * 1024 * 1024
-# Estimated overhead of a Python value beside its bytes.
+# Estimated overhead of a Python value on top of its bytes.
 _VALUE_BYTES: Final = 64
 # Continuation bytes of UTF-8.
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))
@@ -293,7 +293,7 @@ def _read_keys(
     for key in keys:
         if not allowed.issuperset(key):
             name = next(name for name in key if name not in allowed)
-            suggestion = hint(name, sorted(allowed), what="key columns")
+            suggestion = hint(name, sorted(allowed), plural="key columns")
             raise FilterError(f"{name!r:.200} is no key column of this table{suggestion}", column=name)
     for field, value in zip(schema.partition_fields, partition, strict=True):
         if any(field.name in key and not _is(field, _value(key, field, zone), value) for key in keys):

@@ -35,14 +35,13 @@ class KeepReason(StrEnum):
     NO_FILTER = "no_filter"
     """The filter tests no value of the file, or the partition alone decides it."""
     MATCHED = "matched"
-    """Statistics or an index were asked and cannot rule the file out."""
+    """Statistics or an index were asked, and cannot rule the file out."""
     NO_INDEX = "no_index"
     """No index of the file covers a column of the filter; statistics cannot rule it out."""
     NOT_DECIDABLE = "not_decidable"
     """No index could decide any part of the filter."""
     NOT_ASKED = "not_asked"
-    """Time ran out before the index was asked all values of long lists; the plan warns and is not complete.
-    """
+    """Time ran out before all values of long lists were looked up; the plan warns and is not complete."""
     NOT_LOADED = "not_loaded"
     """The plan's time budget ran out before the file's index was loaded; the plan is not complete."""
     INDEX_UNREADABLE = "index_unreadable"
@@ -61,7 +60,7 @@ Int32 = Annotated[int, pa.int32()]
 Int64 = Annotated[int, pa.int64()]
 MaybeInt64 = Annotated[int | None, pa.int64()]
 MaybeDouble = Annotated[float | None, pa.float64()]
-"""Members of files with their types in Arrow; one without depends on the table."""
+"""Types of a file's members, in Python and Arrow; members without an Arrow type depend on the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ class DeletionFile:
 class ExplainStep:
     """One attempt to decide a file."""
 
-    # Not frozen, though files share steps: frozen ones take five times as long to make, and there are many.
+    # Not frozen, though files share steps: frozen ones take five times as long to create, and there are many.
     __pydantic_config__ = ALWAYS_THERE
 
     step: Annotated[Text, Field(examples=["file_index"])]
@@ -92,10 +91,10 @@ class ExplainStep:
     """Rows that can still match, where known."""
     evidence: Annotated[MaybeText, Field(examples=["score min 3 max 57 <= 60"])] = None
     """The facts about the file: bounds, a value, a bucket; or why nothing could be asked. The bound that
-    decided comes last, beside the literal.
+    decided comes last, next to the literal.
     """
     fpp: MaybeDouble = None
-    """Of a bloom filter: probability that it does not rule out an absent value, estimated from its bits."""
+    """Probability that a bloom filter does not rule out an absent value, estimated from its bits."""
     index_bytes: MaybeInt64 = None
     """Size of the index that was asked."""
 
@@ -130,12 +129,12 @@ class FileFacts:
     :mod:`app.planning.plan.planned_files` makes members that are not ``Recorded``.
     """
 
-    # Pydantic reads the texts below members of their own class only, not of its base.
+    # Pydantic does not read docstrings of inherited members, so these have a Field.
     path: Annotated[
         Text,
         Field(
             description="Relative to the warehouse; with `uris` an absolute URI, which is not "
-            "percent-encoded. Of an external file the URI that the table's metadata has."
+            "percent-encoded. For an external file, the URI in the table's metadata."
         ),
     ]
     file_name: Annotated[Text, Recorded("file_names")]

@@ -47,7 +47,7 @@ class PlanState:
     merge_groups: NDArray[np.int32]  # Number shared by files that merge, -1 for none.
     # The file is kept only because bounds of other writers than the engine are not trusted.
     distrusted: NDArray[np.bool_]
-    # Rows outside of which nothing matches, where indexes say so.
+    # Rows outside which nothing matches, where indexes found them.
     answers: dict[int, Rows] = field(default_factory=dict)
     # Remaining rows, where these are not all rows and the request needs them.
     positions: dict[int, Positions] = field(default_factory=dict)
@@ -174,7 +174,7 @@ class PlanState:
         evidence: str | None = None,
     ) -> None:
         """Skips files."""
-        # An index of unknown kind can still skip a file: by an entry that says that it holds no value.
+        # An index of unknown kind can still skip a file: by an entry that records that there is no value.
         code = _SKIP_CODES.get((step, kind), _SKIP_CODES[step, None])
         self.skips[files] = code
         self._used.add(code)
@@ -214,7 +214,7 @@ class PlanState:
         return exact & self.raw_convertible[files]
 
     def by_predicate(self, files: NDArray[np.int64]) -> Iterator[tuple[BoundPredicate, NDArray[np.int64]]]:
-        """Yields files grouped by the filter inside of their partition."""
+        """Yields files grouped by the filter inside their partition."""
         if len(self.predicates) == 1 and len(files):
             yield self.predicates[0], files
             return

@@ -46,7 +46,7 @@ __all__ = [
     "PlanRequest",
     # The form of row positions in answers.
     "SelectionForm",
-    # The version that a caller means.
+    # The version that a caller selects.
     "SnapshotSelector",
     # One key of ORDER BY.
     "SortKey",

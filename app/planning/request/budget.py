@@ -1,4 +1,4 @@
-"""Bounds the time in which a plan reads index files and asks them long lists of values."""
+"""Bounds the time in which a plan reads index files and looks up long lists of values in them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.work import check_deadline, remaining_seconds
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The time in which a plan may begin to read index files, and ask them long lists."""
+    """The time in which a plan may begin to read index files, and to look up long lists in them."""
 
     ends: float | None = None  # On the monotonic clock; None waits for all index files.
 
@@ -51,14 +51,14 @@ BACKGROUND: Final = Budget(math.inf)
 
 
 def asks_much(predicate: BoundPredicate) -> bool:
-    """Returns True if a filter has more values and tests than are asked without a budget."""
-    # A list of 100,000 values asks the indexes of 100,000 files ten thousand million questions.
+    """Returns True if a filter has so many values and tests that looking them up needs a budget."""
+    # 100,000 values in the indexes of 100,000 files are ten thousand million look-ups.
     tests = (leaf for leaf in leaves(predicate) if isinstance(leaf, BoundLeaf))
     return sum(max(1, len(leaf.literals)) for leaf in tests) > SHORT_LIST
 
 
 def unasked_warnings(files: int) -> list[str]:
-    """Warns of the number of files that were not asked every value."""
+    """Warns of files in whose indexes not every value was looked up."""
     if not files:
         return []
     warning = (

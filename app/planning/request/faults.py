@@ -33,14 +33,14 @@ _FORMS: Final = re.compile(r"str|int|float|bool|(?:dict|list)\[.*\]")
 _NAMED: Final = re.compile(r"'([^']*)'")
 
 
-def refuse_unknown(model: type[BaseModel], members: Mapping[str, object], what: str) -> None:
+def refuse_unknown(model: type[BaseModel], members: Mapping[str, object], label: str) -> None:
     """Raises for the first member that a model does not have, with a suggestion."""
     allowed = sorted(field.alias or name for name, field in model.model_fields.items())
     for name in members:
         if name not in allowed:
-            suggestion = hint(name, allowed, what=f"{what}s", also=SYNONYMS)
+            suggestion = hint(name, allowed, plural=f"{label}s", also=SYNONYMS)
             raise PydanticCustomError(
-                "unknown", "{text}", {"text": f"there is no {what} {name[:_MOST_CHARACTERS]!r}{suggestion}"}
+                "unknown", "{text}", {"text": f"there is no {label} {name[:_MOST_CHARACTERS]!r}{suggestion}"}
             )
 
 

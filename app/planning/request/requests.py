@@ -257,7 +257,7 @@ def _content(given: object, check: Callable[[object], str]) -> bytes:
 
 
 class IndexFileRef(Request):
-    """An index file: a path inside of the warehouse, or its bytes."""
+    """An index file: a path inside the warehouse, or its bytes."""
 
     path: Name | None = Field(default=None, description="Relative to the warehouse.")
     content: Annotated[bytes, as_read(str, _content)] | None = Field(

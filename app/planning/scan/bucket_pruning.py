@@ -62,14 +62,14 @@ class BucketPruning:
 
     def _steps(self, files: NDArray[np.int64], predicate: BoundPredicate, keys: int) -> CodedSteps:
         columns, written = self.version.contents().columns, str(predicate)
-        what = "the key" if keys == 1 else f"any of the {keys:,} keys"
+        label = "the key" if keys == 1 else f"any of the {keys:,} keys"
         buckets, codes = np.unique(columns.buckets[files], return_inverse=True)
         steps = [
             ExplainStep(
                 SkipStep.BUCKET,
                 "skip",
                 predicate=written,
-                evidence=f"bucket {bucket} cannot have {what} that the filter allows",
+                evidence=f"bucket {bucket} cannot have {label} that the filter allows",
             )
             for bucket in buckets.tolist()
         ]
@@ -135,7 +135,7 @@ def _hash_alike(written: DataType, present: DataType) -> bool:
 
 
 MAX_KEYS: Final = 1000
-"""Most keys tried; with more, the filter counts as not pinning the key, as in the engine."""
+"""Maximum number of keys tried; with more, the filter counts as not pinning the key, as in the engine."""
 
 
 def pinned_keys(predicate: BoundPredicate, fields: Sequence[DataField]) -> list[tuple[Value, ...]] | None:

@@ -77,7 +77,7 @@ def judge_groups(
 def _by_predicate(
     state: PlanState, groups: RowIdGroups, several: NDArray[np.bool_]
 ) -> Iterator[tuple[BoundPredicate, NDArray[np.int64]]]:
-    """Yields the kept groups of several files, by the filter inside of their partition."""
+    """Yields the kept groups of several files, by the filter inside their partition."""
     if not several.any():
         return
     codes = state.predicate_codes[groups.leads]

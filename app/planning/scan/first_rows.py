@@ -4,7 +4,7 @@ Both count only *sure* rows: live rows of raw convertible files that are proven 
 that merges is always kept, since its merged rows may differ from its statistics.
 
 Statistics of the first sort column bound the places of a file's rows in the order. Once ``limit`` sure rows
-stand at or before a value, a file whose best row stands behind it cannot contribute. Rows that tie with this
+are at or before a value, a file whose best row is after it cannot contribute. Rows that tie with this
 threshold may still win by a further key, so they are dropped only with a single key.
 
 Compared with the engine: deletion vectors and exact filters count instead of disabling the step, and a file
@@ -90,7 +90,7 @@ class _Standings:
         )
 
     def points(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Returns ``(candidate, place, rows)``: so many sure rows stand at or before the place."""
+        """Returns ``(candidate, place, rows)``: this many sure rows are at or before the place."""
         certain = np.flatnonzero(self.sure_values > 0)
         first = np.where(self.best_is_row[certain], 1, 0)
         return (
@@ -143,7 +143,7 @@ def _beyond_values(
     if at == len(reached):
         return np.zeros(len(standings.best), np.bool_)
     threshold = places[order[at]]
-    # Leading nulls are rows of the answer, wherever the values of their file stand.
+    # Leading nulls are rows of the answer, wherever the values of their file are.
     movable = ~standings.may_have_nulls if nulls_first else np.ones(len(standings.best), np.bool_)
     behind = np.where(standings.has_best, standings.best > threshold, ~standings.may_have_values)
     dropped = movable & behind
@@ -258,7 +258,7 @@ def padded_bounds(bounds: ColumnBounds, length: int) -> ColumnBounds:
     """Converts the bounds of a CHAR column from stored values to padded ones, which ORDER BY compares."""
     assert isinstance(bounds.high, pa.LargeBinaryArray)  # noqa: S101 - the form of strings
     # Padding only makes a value greater, so the smallest stored value is a lower bound of padded ones, too. A
-    # padded value exceeds the largest stored one only if that begins with it and goes on with a byte below
+    # padded value exceeds the largest stored one only if that begins with it and continues with a byte below
     # the blank.
     high = bounds.high.fill_null(b"")
     suffix, separator = (pa.scalar(value, pa.large_binary()) for value in (_ABOVE_BLANKS, b""))

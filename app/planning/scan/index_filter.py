@@ -2,7 +2,7 @@
 
 Every candidate file is asked the first question (:mod:`app.file_index.evaluation`). The second is asked for
 kept files if the request needs rows, for files that only rows can decide, as under an AND of two indexes that
-know rows, and for explanations. An index that is damaged or cannot be read keeps its file, and the plan
+find rows, and for explanations. An index that is damaged or cannot be read keeps its file, and the plan
 warns.
 
 A file's indexes have the names and types of *its* schema. Columns are matched by id: a column that was
@@ -63,10 +63,10 @@ class IndexFilter:
     indexes: FileIndexes
     warnings: list[str]
     budget: Budget
-    # Files whose indexes know matching rows, with the filter in the columns of their schema.
+    # Files whose indexes find matching rows, with the filter in the columns of their schema.
     _narrowing: list[tuple[BoundPredicate, NDArray[np.int64]]] = field(default_factory=list)
     _unreadable: set[int] = field(default_factory=set)
-    # Not asked every value of long lists.
+    # Files in whose indexes not every value of long lists was looked up.
     _unasked: set[int] = field(default_factory=set)
 
     def test(self, state: PlanState, files: NDArray[np.int64]) -> None:
@@ -103,12 +103,12 @@ class IndexFilter:
 
     @property
     def are_all_asked(self) -> bool:
-        """True if every index was asked everything, so that another plan would decide nothing more."""
+        """True if every index was used in full, so that another plan would decide nothing more."""
         return self.indexes.are_complete and not self.warnings and not self._unasked
 
     @property
     def unasked_files(self) -> int:
-        """Number of files that were not asked every value of long lists before the budget was used up."""
+        """Number of files in which the budget did not suffice to look up all values of long lists."""
         return len(self._unasked)
 
     def find_rows(self, state: PlanState) -> None:
@@ -227,7 +227,7 @@ class IndexFilter:
             batch, places = files[part], stacked.places[part]
             traces: list[list[Step]] = [[] for _ in batch]
             explained = find_rows(predicate, stacked.index, places, row_counts[batch], out_of_time, traces)
-            # The decision meets the same errors, and records them.
+            # The decision runs into these errors as well, and records them.
             decodable = np.flatnonzero(~np.isin(places, [*explained.errors]))
             for steps in zip_longest(*(traces[at] for at in decodable.tolist())):
                 present = [at for at, step in enumerate(steps) if step is not None]

@@ -9,7 +9,7 @@ true of the rows as they are:
   entry is believed: a compaction may have hidden the update;
 * the row lies in the partition of the entry, and the entries of the range count as many rows as it has.
 
-The indexes of a column are worked out once, and kept with the version.
+The indexes of a column are computed once, and cached with the version.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _believed(version: Version, column: DataField, doubts: list[str]) -> Iterato
         low, high = np.maximum(groups.first_rows[near], start), np.minimum(groups.last_rows[near], stop)
         missing = int((high - low + 1).sum()) - sum(entry.file.row_count for entry in entries)
         if missing > 0:
-            doubts.append(f"its files lack {missing:,} of the rows {start:,} to {stop:,}: build it anew")
+            doubts.append(f"its files lack {missing:,} of the rows {start:,} to {stop:,}: rebuild it")
             continue
         if (holders[near] > 1).any() and _UPDATED not in doubts:
             doubts.append(_UPDATED)
@@ -142,20 +142,20 @@ def _part(entry: IndexEntry, kind: str, row_count: int, column: DataField) -> Pa
 
 
 def _why_not(version: Version, column: DataField) -> str | None:
-    """Reason to believe no entry of a column; None where there is none."""
+    """Returns the reason to trust no index of a column; None if there is none."""
     schema = version.schema
     if schema.options.global_index_ignores_updates:
-        return "global-index.column-update-action=ignore lets it be wrong: build it anew without"
+        return "global-index.column-update-action=ignore lets it become wrong: rebuild it without"
     if not takes(column.type):
         return f"values of type {column.type} are not read"
     try:
         schemas = [version.file_schema(number) for number in range(schema.id + 1)]
     except SnapshotExpiredError as error:
-        return f"what type it had is not known: {error}"
+        return f"its former type is unknown: {error}"
     types = [each.by_id[column.id].type for each in schemas if column.id in each.by_id]
     if all(same_keys(each, column.type) for each in types):
         return None
-    return f"the type of the column has changed to {column.type}: drop the index, and build it anew"
+    return f"the type of the column has changed to {column.type}: drop the index, and rebuild it"
 
 
 def _ranges(version: Version, column_id: int) -> dict[tuple[str, int, int, bytes], list[IndexEntry]]:

@@ -1,7 +1,7 @@
 """Groups the files of a bucket that merge with one another when they are read.
 
 A primary key table keeps versions of a key in several files; a read merges them. The files of a bucket fall
-into *units* whose key ranges do not overlap, so all versions of a key lie in one unit:
+into *units* whose key ranges do not overlap, so all versions of a key are in one unit:
 
 * a unit of one file holds the only version of each of its keys: its own values decide about it. If it has no
 delete rows it is *raw convertible*: a reader takes rows straight from the file, by their positions;
@@ -35,7 +35,7 @@ Ranks = tuple[NDArray[np.int64], NDArray[np.int64]]
 class MergeUnits:
     """Files by the unit in which they are read."""
 
-    files: NDArray[np.int64]  # Shape (m,), sorted by unit and inside of it by key.
+    files: NDArray[np.int64]  # Shape (m,), sorted by unit and inside it by key.
     numbers: NDArray[np.int64]  # Shape (m,): the unit of each file, from 0 on without gaps.
     starts: NDArray[np.int64]  # Shape (units,): place of each unit's first file.
     raw_convertible: NDArray[np.bool_]  # Shape (units,): one file that can be read without merging.

@@ -1,7 +1,7 @@
 """Makes a plan: the pruning steps, in order, over the data files of one version.
 
-1. partition: the filter inside of the file's partition is false;
-2. bucket: no key that the filter allows lies in the file's bucket;
+1. partition: the filter inside the file's partition is false;
+2. bucket: no key that the filter allows is in the file's bucket;
 3. primary key tables: no key of the file satisfies the key part of the filter;
 4. statistics and file indexes, of one file alone or of the files that merge with it;
 5. deletion vectors: none of the rows that can match is live;
@@ -256,7 +256,7 @@ class Planner:
         return [
             f"bounds of column {column} are ignored in files where they are unreadable; pypaimon up to 1.4.2 "
             "writes such bounds for DECIMAL of more than 18 digits and timestamps of more than 3, and a "
-            "compaction by the Java engine writes them anew"
+            "compaction by the Java engine rewrites them"
             for column in columns
         ]
 
@@ -335,7 +335,7 @@ def narrowing_warnings(state: PlanState, predicate: BoundPredicate) -> list[str]
 def undecided_warnings(
     state: PlanState, bounded: Container[tuple[str, bool]], *, reads_indexes: bool
 ) -> list[str]:
-    """Counts files kept because neither bounds nor an index decide a test, and names what would.
+    """Counts files kept because neither bounds nor an index decide a test, and names indexes that would.
 
     ``bounded``: columns of which some file has bounds (False), or counts of NULLs (True).
     """

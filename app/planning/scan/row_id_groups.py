@@ -31,7 +31,7 @@ _NO_DATA_FILE: Final = r"\.blob$|\.vector\."
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowIdGroups:
-    """Files in groups, one group behind the other.
+    """Files in groups, one after the other.
 
     Attributes:
         members: int64, shape (m,): the files by group, in it data files first, the newest before the others.
@@ -137,7 +137,7 @@ class GroupColumns:
     Attributes:
         groups: of files of a version.
         statistics: of this version's files.
-        derived: holders that were worked out before; groups of all files keep them with the version.
+        derived: holders that were computed before; groups of all files keep them with the version.
     """
 
     groups: RowIdGroups

@@ -31,7 +31,7 @@ SMALL_BYTES: Final = 8 << 10
 # Fronts held until their payloads are taken; beyond this, payloads are read again.
 _MOST_FRONT_BYTES: Final = 64 << 20
 
-# A claim grows in steps of so many bytes.
+# A claim grows in steps of this many bytes.
 _CLAIM_BYTES: Final = 1 << 20
 
 _LONGEST_HEAD: Final = 16 << 20

@@ -2,7 +2,7 @@
 
 Embedded indexes are stacked for a whole manifest, over bytes that it holds anyway. Index files are fetched
 for the requested files, of many manifests at once. When the plan's time budget is used up, only cached
-indexes are asked; the others are reported as not loaded.
+indexes are used; the others are reported as not loaded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The ``.index`` files beside the data files of one manifest, fetched segment by segment.
 
 A segment covers consecutive files of a manifest. Its *heads* are loaded first: the front of each file, which
-is all of most files. Then only those payloads are read that a filter asks and that lie further behind (a
+is all of most files. Then only those payloads are read that a filter needs and that are further on (a
 bloom filter of the default size takes 599,071 bytes). A segment holds requested files; others are added when
 they are requested. It is looked up in memory, on this machine's disk and in the shared cache, then read.
 Concurrent requests for one load share it.

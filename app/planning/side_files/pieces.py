@@ -1,6 +1,6 @@
-"""Pieces of global index files: rounds of reads, each for all searches that are under way.
+"""Pieces of global index files: rounds of reads, each for all searches in flight.
 
-Pieces are kept decoded beside file indexes, and their bytes on the disk where there is a directory for them.
+Decoded pieces share a cache with file indexes; their bytes are kept on disk if there is a disk cache.
 """
 
 from __future__ import annotations

@@ -23,10 +23,10 @@ from app.work import LEDGER
 FILES_OF_HEADS: Final = 2048
 """Files of a segment of heads: few enough that several processes read different segments of one manifest."""
 
-# A segment is rewritten when its new files exceed one for so many stored ones.
+# A segment is rewritten when its new files exceed one per this many stored ones.
 _NEW_SHARE: Final = 4
 
-# Most bytes of a segment's payloads, unless a single file's exceed it. A process with little memory has
+# Maximum bytes of a segment's payloads, unless a single file's exceed it. A process with little memory has
 # smaller segments, since a stack takes several times its bytes.
 _BODY_BYTES: Final = 64 << 20
 
@@ -260,7 +260,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Files of an open segment whose requested indexes lie together."""
+    """Files of an open segment whose requested indexes are together."""
 
     opened: HeadSegment
     segment_first: int

@@ -21,13 +21,13 @@ __all__ = [
     "IndexFileEntry",
     # Manifests that a filter needs.
     "NeededManifests",
-    # Says why Iceberg's clients cannot read a table.
+    # The reason why Iceberg's clients cannot read a table.
     "Refusal",
     # One schema of a table.
     "Schema",
     # One snapshot.
     "Snapshot",
-    # The schema of a version of a table and what follows from it.
+    # The schema of a version of a table, with its consequences for reads.
     "TableDescription",
     # A tag and its snapshot.
     "Tag",

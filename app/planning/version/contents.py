@@ -62,7 +62,7 @@ FORM: Final = "live files 1"
 
 LEAST_FILES: Final = 10_000
 """Gathering fewer files from manifests takes no longer than reading the entry."""
-# An entry is rewritten when it lacks more than one file in so many.
+# An entry is rewritten when it lacks more than one file in this many.
 _NEW_SHARE: Final = 8
 _BYTES_OF_KEY: Final = 300
 
@@ -347,7 +347,7 @@ def read_contents(
 def keep_contents(
     table: Table, resolved: ResolvedSnapshot, needed: NeededManifests | None, contents: VersionContents
 ) -> None:
-    """Weighs contents anew, of which more is known than when they were read."""
+    """Caches contents again, so that their weight includes data added since they were read."""
     table.reader.manifests.put(_key(resolved, needed), contents)
 
 

@@ -170,7 +170,7 @@ class GlobalIndexFiles:
 
 @dataclass(frozen=True, slots=True)
 class TableDescription:
-    """The schema of a version of a table and what follows from it."""
+    """The schema of a version of a table, with its consequences for reads."""
 
     __pydantic_config__ = DESCRIBED
 

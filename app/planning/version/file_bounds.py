@@ -23,7 +23,7 @@ from app.table.statistics import (
 )
 from app.types import FLOATING_ROOTS, DataField, TypeRoot
 
-# From so many files on, decoding statistics takes longer than reading their bounds from the disk.
+# From this many files on, decoding statistics takes longer than reading their bounds from the disk.
 _WORTH_KEEPING: Final = 500
 
 
@@ -83,7 +83,7 @@ class FileBounds:
         self, column: DataField, files: NDArray[np.int64], read: Callable[..., ColumnBounds]
     ) -> ColumnBounds | None:
         version = self.version
-        # A key of a map has the map's id, but the map's null count says nothing of it.
+        # A key of a map has the map's id, but the map's null count is not the key's.
         if version.schema.by_id[column.id].name != column.name:
             return None
         pieces = []

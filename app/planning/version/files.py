@@ -25,7 +25,7 @@ from app.types import BytesColumn, own_bytes
 
 Arrays = Mapping[str, NDArray[Any]]
 
-# One part in so many is spare capacity; memory that is never written to costs nothing.
+# One part in this many is spare capacity; memory that is never written to costs nothing.
 _SPARE: Final = 4
 
 
@@ -34,7 +34,7 @@ class GrowingArrays:
 
     A new version mostly has the files of the version before, and a few more. Copying all of them with every
     commit would keep as many copies as versions are cached. So rows are appended to the shared buffers;
-    whatever lies within the length of an array that was given out never changes.
+    whatever is within the length of an array that was given out never changes.
     """
 
     def __init__(self, before: Arrays, added: Arrays) -> None:
@@ -224,7 +224,7 @@ class Files:
             yield number, part, places if rows is None else rows[places]
 
     def manifests_of(self, files: NDArray[np.int64]) -> list[int]:
-        """Numbers of the manifests that ascending ``files`` lie in."""
+        """Numbers of the manifests that ascending ``files`` are in."""
         return [*self._parts(files)]
 
     def cut(self, files: NDArray[np.int64], most: int) -> Iterator[NDArray[np.int64]]:

@@ -4,7 +4,7 @@ Spark pads a column's values to n characters when it reads them, and the shorter
 *Stored* values may be padded fully, partly or not at all, depending on the writer (Spark and Flink pad, the
 Java API does not check), and may even exceed n. Bounds, indexes and key hashes are of stored bytes.
 
-Whether a reader pads depends on more than the filter: ``spark.sql.readSideCharPadding``, releases (BETWEEN),
+A reader's padding depends on more than the filter: ``spark.sql.readSideCharPadding``, releases (BETWEEN),
 keys of maps, and engines that compare the JSON form of a filter literally. So
 
 ==================================  ==========================================================================

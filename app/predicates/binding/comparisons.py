@@ -62,7 +62,7 @@ def in_regions(operator: Operator, field: DataField, regions: Regions) -> BoundP
 
 
 def in_doubt(operator: Operator, regions: Regions) -> bool:
-    """Tell whether some value satisfies the comparison by one meaning of the literal but not by another."""
+    """Return True if some value satisfies the comparison by one meaning of the literal but not by another."""
     opposites = _chosen(NEGATIONS[operator], regions)
     return any(overlap(one, other) for one in _chosen(operator, regions) for other in opposites)
 
@@ -301,7 +301,7 @@ def _holds_text(leaf: Leaf) -> bool:
 
 
 def _reads_back(literal: Literal, value: Value, field: DataField) -> bool:
-    """Tell whether a literal equals its value also where Spark compares as text."""
+    """Return True if a literal equals its value also where Spark compares as text."""
     if field.type.root is TypeRoot.DATE and literal.kind is LiteralKind.DATE:
         return True
     written = str(to_json(value, field.type)).lower()

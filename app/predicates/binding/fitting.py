@@ -154,7 +154,7 @@ def _needed_digits(numbers: Iterable[tuple[Decimal, int]], data_type: DataType) 
 
 
 def are_rounded(literals: Iterable[Literal], data_type: DataType) -> bool:
-    """Tell whether Spark rounds values of a list, or of the column, to compare them in one type."""
+    """Return True if Spark rounds values of a list, or of the column, to compare them in one type."""
     if data_type.root not in _SCALED_ROOTS:
         return False
     numbers = (
@@ -168,7 +168,7 @@ def _place_of_float(number: float, kind: LiteralKind, data_type: DataType) -> Pl
     unit = 10**data_type.scale
     if math.isnan(number) or math.isinf(number):
         return Gap(None, low) if number < 0 else Gap(high, None)
-    # The cast is monotone: a number far outside of the type is outside of its casts, too.
+    # The cast is monotone: a number far outside the type is outside its casts, too.
     far_away = abs(Fraction(number)) * unit > 2 * high + 2
     if data_type.root is not TypeRoot.DECIMAL:
         limit = _EXACT_INTEGERS[kind]

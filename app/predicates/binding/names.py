@@ -153,7 +153,7 @@ class Names:
         """Resolve the column, or map key, that is tested; None if its values are unknown.
 
         Unknown are fields of structs, keys of maps not from strings, functions without parentheses, ambiguous
-        names, and whatever :meth:`doubt` reports. ``may_be_text``: the name stands where a literal would, so
+        names, and whatever :meth:`doubt` reports. ``may_be_text``: the name is where a literal would be, so
         quotes may be missing. FilterError: there is no such column, or several differ in case only.
         """
         readings = self._known_readings(column, may_be_text=may_be_text)
@@ -172,7 +172,7 @@ class Names:
                 return None
 
     def has(self, column: Column) -> bool:
-        """Tell whether a column has the name, as opposed to a function without parentheses."""
+        """Return True if a column has the name, as opposed to a function without parentheses."""
         return bool(self._readings(column))
 
     def doubt(self, column: Column) -> str | None:
@@ -254,7 +254,7 @@ class Names:
         return readings
 
     def has_one_form(self, tested: DataField) -> bool:
-        """Tell whether a map key has a single stored form; CHAR keys may be padded or not."""
+        """Return True if a map key has a single stored form; CHAR keys may be padded or not."""
         for field in self._maps:
             if field.id == tested.id and tested.name != field.name:
                 key, key_type = tested.name[len(field.name) + 1 : -1], field.type.children[0]
@@ -298,7 +298,7 @@ class Names:
             if may_be_text:
                 quoted = column.name.replace("\\", "\\\\").replace("'", "\\'")
                 reason += f"; text stands in quotes: '{quoted:.200}'"
-            reason += hint(word, self._exact, what="columns")
+            reason += hint(word, self._exact, plural="columns")
         raise FilterError(reason, column=named, position=column.position)
 
     def _valid_qualifiers(self) -> str:

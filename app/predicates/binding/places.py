@@ -140,7 +140,7 @@ def united(stretches: Iterable[Stretch]) -> list[Stretch]:
 
 
 def overlap(one: Stretch, other: Stretch) -> bool:
-    """Tell whether two stretches share a value."""
+    """Return True if two stretches share a value."""
     (low, high), (other_low, other_high) = one, other
     return (high is None or other_low is None or other_low < high) and (
         other_high is None or low is None or low < other_high

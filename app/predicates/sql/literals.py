@@ -320,7 +320,7 @@ _UNITS: Final = {
 
 
 def is_int(number: int) -> bool:
-    """Tell whether Spark reads digits without a suffix as an INT."""
+    """Return True if Spark reads digits without a suffix as an INT."""
     return number in _INT
 
 

@@ -7,7 +7,7 @@
     product  = bare { "*" bare }
     bare     = column [ "[" string "]" ] | literal | moment
     column   = name { "." name }
-    call     = function "(" argument { "," argument } ")", one of them a column; the functions stand below
+    call     = function "(" argument { "," argument } ")", one of them a column; the functions are below
              | ( CAST | TRY_CAST ) "(" column AS DATE ")" | column "::" DATE
     moment   = CURRENT_DATE | CURRENT_TIMESTAMP | ( CURRENT_DATE | CURDATE | CURRENT_TIMESTAMP | NOW ) "(" ")"
              | ( DATE_ADD | DATE_SUB | ADD_MONTHS ) "(" sum "," sum ")"
@@ -15,7 +15,7 @@
              | ( CAST | TRY_CAST ) "(" literal AS type [ "(" number [ "," number ] ")" ] ")"
              | literal "::" type
 
-What literals and moments add up to, :mod:`app.predicates.sql.literals` says.
+:mod:`app.predicates.sql.literals` adds literals and moments.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class OperandReader(TokenReader):
         return integer_literal(total, first.position) if isinstance(total, int) else total
 
     def _whole(self, literal: Literal, start: int) -> Literal | int:
-        """Return the integer if only plain INTs stand since ``start``; otherwise the literal."""
+        """Return the integer if there are only plain INTs since ``start``; otherwise the literal."""
         for token in self.tokens[start : self.at]:
             is_number = token.kind is TokenKind.NUMBER and token.text.isdecimal()
             if token.word not in _SIGNS and not (is_number and is_int(int(token.text))):
@@ -373,7 +373,7 @@ def named_moment(column: Column | None) -> Literal | None:
 
 
 def begins_case(tokens: Sequence[Token], at: int) -> bool:
-    """Tell whether a CASE expression begins at ``at``; CASE may also be a name."""
+    """Return True if a CASE expression begins at ``at``; CASE may also be a name."""
     if tokens[at].word != "CASE":
         return False
     behind = tokens[at + 1]

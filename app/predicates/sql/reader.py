@@ -152,7 +152,7 @@ class _Reader:
         is_name = is_operator or behind.kind is TokenKind.END or behind.word in _BEHIND_OPERANDS
         if first.word in _CLAUSES and not is_name:
             raise FilterError(
-                f"a filter is the condition alone, what stands behind WHERE: leave {_CLAUSES[first.word]} "
+                f"a filter is the condition alone, what follows WHERE: leave {_CLAUSES[first.word]} "
                 f"away (a column called {first.text} stands in backquotes)",
                 position=first.start,
             )
@@ -168,7 +168,7 @@ class _Reader:
                 return
 
     def _is_group(self, at: int) -> bool:
-        """Tell whether the parenthesis at ``at`` holds a whole condition, not part of a test or a query."""
+        """Return True if the parenthesis at ``at`` holds a whole condition, not part of a test or a query."""
         behind = self._tokens[self._partner[at] + 1]
         joined = behind.word in ("AND", "OR", ")") or behind.kind is TokenKind.END
         return joined and self._tokens[at + 1].word not in _QUERIES
@@ -201,7 +201,7 @@ class _Reader:
         return partner
 
     def _expects_value(self, at: int) -> bool:
-        """Tell whether an operator precedes ``at``, so that words are names."""
+        """Return True if an operator precedes ``at``, so that words are names."""
         before = self._tokens[at - 1]
         if before.kind is TokenKind.SYMBOL:
             return before.word not in (")", "]")
@@ -267,7 +267,7 @@ class _Reader:
             return
         if word == "=>" or (word == "~" and not self._expects_value(at)):
             operands.refuse("an operator of Spark, AND, OR or the end")
-        # Types behind :: have signs of their own: ARRAY<INT>.
+        # Types after :: have signs of their own: ARRAY<INT>.
         if word in _BETWEEN_VALUES and before in _BEFORE_MORE and not is_typed:
             operands.refuse(f"a value behind {before!r}")
         tested = at - 1 if before == "NOT" else at
@@ -277,7 +277,7 @@ class _Reader:
             operands.refuse("a list in parentheses behind IN")
 
     def _lacks_query(self, at: int) -> bool:
-        """Tell whether EXISTS at ``at`` has a single value in its parentheses."""
+        """Return True if EXISTS at ``at`` has a single value in its parentheses."""
         first, last = at + 2, self._partner.get(at + 1)
         if last is None or self._tokens[at + 1].word != "(" or self._tokens[first].word in (*_QUERIES, "("):
             return False

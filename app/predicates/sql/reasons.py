@@ -104,7 +104,7 @@ def _why_called(name: str, behind: Sequence[Token]) -> str:
 
 
 def line_instead(function: str, column: str) -> str:
-    """Suggest a test of the column in place of a test of a function."""
+    """Suggest a test of the column instead of a test of a function."""
     line = _LINES.get(function, "{0} = ... or {0} IN (...), with the values of which it is true")
     return line.format(column)
 

@@ -86,7 +86,7 @@ _BEHIND_IS: Final = {**WORD_LITERALS, "UNKNOWN": WORD_LITERALS["NULL"]}
 def read_test(operands: OperandReader, text: str) -> Predicate | None:
     """Read a test at the current token; None if another condition begins there.
 
-    FilterError: a value is missing, invalid, or stands where a condition belongs; or a word cannot follow an
+    FilterError: a value is missing, invalid, or is where a condition belongs; or a word cannot follow an
     operand.
     """
     return _TestReader(operands, text).test()

@@ -9,9 +9,9 @@ STRING      ``'..'`` or ``".."`` with backslash escapes, ``r'..'`` or ``r".."`` 
             are two strings here, since Spark's versions disagree about them
 NUMBER      digits with an optional point, exponent and suffix (``L S Y D F BD``)
 SYMBOL      an operator of several characters (shifts excepted), or any other single character
-LIST        several plain numbers, or several plain strings, with commas between them, behind ``IN (``: one
+LIST        several plain numbers, or several plain strings, with commas between them, after ``IN (``: one
             token, where each value would take several
-END         one token behind the last
+END         one token after the last
 ==========  ==============================================================================================
 
 Blanks, ``-- comments`` and nested ``/* comments */`` separate tokens and are left out.
@@ -51,7 +51,7 @@ class TokenKind(Enum):
 class Token(NamedTuple):
     """Piece of the text, from the 0-based character ``start``.
 
-    ``word`` is the upper-case text of a WORD, except a name behind a dot; the text of a SYMBOL; else empty.
+    ``word`` is the upper-case text of a WORD, except a name after a dot; the text of a SYMBOL; else empty.
     """
 
     kind: TokenKind
@@ -108,7 +108,7 @@ def tokenize(text: str, limits: FilterLimits) -> list[Token]:
 
 
 def _begins_list(tokens: list[Token]) -> bool:
-    """Tell whether list values may follow: behind ``IN (``, or behind values and a comma."""
+    """Return True if list values may follow: after ``IN (``, or after values and a comma."""
     if len(tokens) < _TOKENS_BEFORE_LIST:
         return False
     before, last = tokens[-2:]
@@ -157,7 +157,7 @@ _ADVICE: Final = {
     "LIMIT": f"{_NOT_FILTERED}how many rows are wanted is the request's limit",
     "GROUP": f"{_NOT_FILTERED}leave GROUP BY away",
     "HAVING": f"{_NOT_FILTERED}leave HAVING away",
-    "WHERE": f"{_NOT_FILTERED}what stands behind WHERE",
+    "WHERE": f"{_NOT_FILTERED}what follows WHERE",
     "=>": ": did you mean >=?",
     "=<": ": did you mean <=?",
     ">=": ": did you mean >=?",
@@ -215,7 +215,7 @@ class TokenReader:
         raise FilterError(f"expected {expected}, found {actual}{advice}", position=self.next.start)
 
     def ends_test(self) -> bool:
-        """Tell whether a test ends here: before AND, OR, a comma, a parenthesis or the end."""
+        """Return True if a test ends here: before AND, OR, a comma, a parenthesis or the end."""
         return self.next.word in _BOUNDARIES or self.next.kind is TokenKind.END
 
     def refuse_values(self, expected: str) -> None:

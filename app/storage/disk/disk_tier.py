@@ -1,4 +1,4 @@
-"""A directory that keeps columns decoded from immutable files, and small files whole, for all processes.
+"""Disk cache for all processes: columns decoded from immutable files, and whole small files.
 
 Entries are renamed into place when complete, never changed, and unlinked to remove them, so mappings stay
 valid. Readers verify them, so any number of processes may share a directory, and each may end at any time. A
@@ -34,10 +34,10 @@ from app.work import MappedBytes
 _log = logging.getLogger(__name__)
 
 FORMAT: Final = 2
-"""Format of entries and of objects of the shared tier; releases with one number derive the same from a file.
+"""Format of entries and of objects of the shared tier: the same number means the same content for a file.
 
-Raise it with every change of derived content: mended faults, forms and layouts. Forms have numbers of their
-own.
+Raise it with every change of derived content: fixed bugs, forms and layouts. Forms also have numbers of
+their own.
 """
 
 _ENTRIES = "entries-1"
@@ -49,10 +49,10 @@ _BLOCK_BYTES = 1 << 12
 _TEMPORARY = "tmp-"
 _ABANDONED_SECONDS = 3600.0
 _USE_RECORDED_EVERY_SECONDS = 60.0
-# A sweep frees an eighth, so that sweeps are rare. One is due after writing a sixteenth, to see what other
-# processes have written.
+# A sweep frees an eighth, so that sweeps are rare. One is due after writing a sixteenth, to count the entries
+# of other processes.
 _FREED_SHARE = 8
-_UNSEEN_SHARE = 16
+_SWEPT_SHARE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ class DiskTier:
         self._lock = threading.Lock()
         self._sweeping = threading.Lock()
         self._temporary = f"{self._root}/{_TEMPORARY}{secrets.token_hex(8)}-"
-        self._written = count()
-        self._entries = self._bytes = self._unseen = 0
+        self._write_numbers = count()
+        self._entries = self._bytes = self._unswept = 0
         self._hits = self._misses = self._evictions = self._corrupt = 0
         self._warned = False
         self._usable = False
@@ -120,7 +120,7 @@ class DiskTier:
 
     def has(self, key: bytes) -> bool:
         """Returns True if a key has an entry, whatever its content."""
-        return self._usable and os.path.exists(self._path(key))  # noqa: PTH110 - as below
+        return self._usable and os.path.exists(self._path(key))  # noqa: PTH110 - text in, text out
 
     def get(self, key: bytes) -> Columns | None:
         """Maps the columns stored under a key, if there are any."""
@@ -131,7 +131,7 @@ class DiskTier:
         if self._usable:
             with self._tolerance(), suppress(FileNotFoundError):
                 columns = self._read(key, read)
-        self._count_answer(is_hit=columns is not None)
+        self._count_lookup(is_hit=columns is not None)
         return columns
 
     def put(self, key: bytes, columns: Mapping[str, pa.Array]) -> None:
@@ -161,7 +161,7 @@ class DiskTier:
             self._drop(self._path(key))
 
     def statistics(self) -> DiskCacheState:
-        """Returns the counters, at one moment."""
+        """Returns a consistent copy of the counters."""
         with self._lock:
             return DiskCacheState(
                 entries=self._entries,
@@ -208,7 +208,7 @@ class DiskTier:
             self._corrupt += 1
 
     def _write(self, path: str, parts: Sequence[bytes | pa.Buffer]) -> None:
-        temporary = f"{self._temporary}{next(self._written)}"
+        temporary = f"{self._temporary}{next(self._write_numbers)}"
         try:
             with open(temporary, "xb", opener=_create) as file:
                 file.writelines(parts)
@@ -222,7 +222,7 @@ class DiskTier:
                 Path(temporary).unlink()
             raise
 
-    def _count_answer(self, *, is_hit: bool) -> None:
+    def _count_lookup(self, *, is_hit: bool) -> None:
         with self._lock:
             self._hits += is_hit
             self._misses += not is_hit
@@ -236,13 +236,13 @@ class DiskTier:
         """Reserves space for an entry of ``size`` bytes; returns False while another thread sweeps."""
         while True:
             with self._lock:
-                due = self._unseen and self._unseen + size > self._capacity // _UNSEEN_SHARE
+                due = self._unswept and self._unswept + size > self._capacity // _SWEPT_SHARE
                 if not due and self._bytes + size <= self._capacity:
                     self._entries += 1
                     self._bytes += size
-                    self._unseen += size
+                    self._unswept += size
                     return True
-            # While one thread sweeps, others go on without storing.
+            # While one thread sweeps, others continue without storing.
             if not self._sweeping.acquire(blocking=False):
                 return False
             try:
@@ -254,7 +254,7 @@ class DiskTier:
         """Recounts the entries, and evicts the least recently used until ``size`` bytes fit."""
         with self._lock:
             entries_before = self._entries
-            self._unseen = 0
+            self._unswept = 0
         entries = list(self._scan())
         total = sum(entry.size for entry in entries)
         count = len(entries)
@@ -269,12 +269,12 @@ class DiskTier:
                 count -= 1
         with self._lock:
             self._evictions += len(entries) - count
-            # The scan may have seen entries written meanwhile or not: counting them twice is safe.
+            # The scan may have included entries written during it: counting them twice is safe.
             self._entries = count + max(0, self._entries - entries_before)
-            self._bytes = total + self._unseen
+            self._bytes = total + self._unswept
 
     def _scan(self) -> Iterator[_Entry]:
-        """Yields all entries; removes drafts of writers that died."""
+        """Yields all entries; removes temporary files of writers that died."""
         with os.scandir(self._root) as shards:
             for shard in shards:
                 if not shard.is_dir(follow_symlinks=False):
@@ -347,5 +347,5 @@ def _make_private(directory: Path) -> None:
 
 def entry_key(*members: str | int | None) -> bytes:
     """Encodes an entry's key from its members and :data:`FORMAT`."""
-    # Faster libraries refuse text with lone surrogates, which a caller's path may have.
+    # Faster libraries refuse lone surrogates, which a caller's path may contain.
     return json.dumps([*members, FORMAT]).encode("ascii")

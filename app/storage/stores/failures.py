@@ -78,7 +78,7 @@ def failure_of(error: BaseException) -> str:
 
 
 def is_missing(error: BaseException) -> bool:
-    """Returns True if storage says that there is no such file."""
+    """Returns True if storage reports that the file does not exist."""
     # A name that the file system cannot hold is a missing file, not a failure.
     is_said = isinstance(error, _MISSING) or getattr(error, "errno", None) == errno.ENAMETOOLONG
     return is_said and not _is_false_missing(error)

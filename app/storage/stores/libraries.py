@@ -1,7 +1,7 @@
-"""Stores of fsspec's libraries, opened here and called while requests last.
+"""Stores over fsspec's libraries; a call ends with the request that made it.
 
-Object stores' libraries are set up to list afresh, to bear short silences only, and to repeat nothing: their
-own retries would multiply those of :mod:`app.storage.retry`, and answer late. Settings without an option are
+Libraries of object stores are configured without cached listings, with short timeouts, and without retries,
+which would multiply those of :mod:`app.storage.retry` and delay the answer. Settings without an option are
 patched where the library keeps them.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 STALL_SECONDS: Final = 3.0
-# Least rate of a read: a store that sends a byte now and then counts as silent.
+# Lowest rate of a read: a store that sends a byte now and then counts as stalled.
 _LEAST_BYTES_PER_SECOND: Final = 64 << 10
 HADOOP: Final = frozenset({"hdfs", "viewfs"})
 """Schemes of Hadoop's filesystems, which hdfs-native reads."""
@@ -47,18 +47,18 @@ _LIBRARIES: Final = {
     "http": "http",
     "https": "http",
 }
-# Most bytes of a key in S3; other stores allow no more.
+# Maximum bytes of a key in S3; other stores allow no more.
 _LONGEST_KEY: Final = 1024
-# Libraries' names of a file's modification time.
-_WRITTEN: Final = ("last_modified", "LastModified", "mtime", "updated", "created")
-# HTTP stores: an object of the name exists, so the exclusive create failed.
-_TAKEN: Final = "HTTP 412"
+# Names that libraries give a file's modification time.
+_TIME_NAMES: Final = ("last_modified", "LastModified", "mtime", "updated", "created")
+# HTTP stores: an object with the name exists, so the exclusive create failed.
+_PRECONDITION_FAILED: Final = "HTTP 412"
 
 
 class LibraryStore(Store):
-    """A directory of a library's filesystem, by its own path without a slash at the end.
+    """A directory of a library's filesystem; its path there has no trailing slash.
 
-    Calls of asynchronous libraries are cancelled with the request. Others cannot be, and keep their thread.
+    Calls of asynchronous libraries are cancelled with the request. Others run to their end in their thread.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class LibraryStore(Store):
                 began = time.perf_counter()
                 try:
                     content = await self._call("cat_file", self._place(path), start=start, end=end)
-                except Exception as error:  # noqa: BLE001 - whoever repeats the call judges it
+                except Exception as error:  # noqa: BLE001 - the code that retries decides
                     seconds = time.perf_counter() - began
                     return (
                         Attempt(seconds, b"") if is_behind_the_end(error) else Attempt(seconds, error=error)
@@ -110,7 +110,7 @@ class LibraryStore(Store):
     @override
     def files(self, path: str) -> list[StoredFile]:
         return [
-            StoredFile(name, int(entry.get("size") or 0), _written(entry))
+            StoredFile(name, int(entry.get("size") or 0), _modified_at(entry))
             for name, entry in self._list(path)
             if entry["type"] != "directory"
         ]
@@ -151,7 +151,7 @@ class LibraryStore(Store):
         except FileExistsError:
             return False
         except Exception as error:
-            if _TAKEN in failure_of(error):
+            if _PRECONDITION_FAILED in failure_of(error):
                 return False
             raise
         return True
@@ -196,7 +196,7 @@ class LibraryStore(Store):
 
 
 def read_seconds(stall_seconds: float, size: int) -> float:
-    """Returns the time limit of a read: two silences, and the least rate."""
+    """Returns the time limit of a read: two stalls, and its size at the lowest rate."""
     return 2 * stall_seconds + size / _LEAST_BYTES_PER_SECOND
 
 
@@ -217,13 +217,13 @@ class HadoopStore(LibraryStore):
 
     @override
     def create(self, path: str, content: bytes) -> bool:
-        # The engine's way to commit: of several renames to one name, the name node lets one succeed.
+        # As the engine commits: of several renames to one name, the name node lets one succeed.
         place = self._place(path)
         directory, _, name = place.rpartition("/")
         draft = f"{directory}/.{name}.{secrets.token_hex(8)}.tmp"
         self._ask("pipe_file", draft, content)
         try:
-            self._filesystem.client.rename(draft, place, False)  # noqa: FBT003 - the library names it not
+            self._filesystem.client.rename(draft, place, False)  # noqa: FBT003 - positional in the library
         except FileExistsError:
             return False
         finally:
@@ -235,7 +235,7 @@ class HadoopStore(LibraryStore):
 def open_filesystem(
     location: str, options: Mapping[str, Any], stall_seconds: float = STALL_SECONDS
 ) -> AbstractFileSystem:
-    """Opens the filesystem of a URL in normal form.
+    """Opens the filesystem of a normalized URL.
 
     Parts of the URL, such as host and user, override the settings here, and ``options`` override both. Raises
     ValueError for an unknown protocol or option, ImportError if the library is not installed, OSError for an
@@ -248,11 +248,11 @@ def open_filesystem(
             "of core-site.xml and hdfs-site.xml in HADOOP_CONF_DIR"
         )
     library = fsspec.get_filesystem_class(protocol)
-    own = _options(protocol, stall_seconds)
+    defaults = _options(protocol, stall_seconds)
     if library.async_impl:
-        own["loop"] = event_loop()
-    of_url = library._get_kwargs_from_urls(location)  # noqa: SLF001 - fsspec's way
-    filesystem = fsspec.filesystem(protocol, **{**own, **of_url, **options})
+        defaults["loop"] = event_loop()
+    url_options = library._get_kwargs_from_urls(location)  # noqa: SLF001 - fsspec's way
+    filesystem = fsspec.filesystem(protocol, **{**defaults, **url_options, **options})
     if _LIBRARIES.get(protocol) == "azure":
         _check_account(filesystem, location)
     _set_up(filesystem, protocol, stall_seconds)
@@ -282,15 +282,15 @@ def _set_up(filesystem: AbstractFileSystem, protocol: str, stall_seconds: float)
     """Patches settings that the library has no option for."""
     match _LIBRARIES.get(protocol):
         case "gcs":
-            request = inspect.unwrap(type(filesystem)._request)  # noqa: SLF001 - below what repeats it
+            request = inspect.unwrap(type(filesystem)._request)  # noqa: SLF001 - without the retrying wrapper
             filesystem._request = MethodType(request, filesystem)  # noqa: SLF001
         case "azure":
             client = filesystem.service_client
-            client._config.retry_policy.total_retries = 0  # noqa: SLF001 - only an option of each call
-            transport = client._pipeline._transport.connection_config  # noqa: SLF001 - likewise
+            client._config.retry_policy.total_retries = 0  # noqa: SLF001 - otherwise only an option per call
+            transport = client._pipeline._transport.connection_config  # noqa: SLF001 - no option
             transport.timeout = transport.read_timeout = stall_seconds
         case "oss":
-            open_bucket, call = filesystem._get_bucket, filesystem._call_oss  # noqa: SLF001 - likewise
+            open_bucket, call = filesystem._get_bucket, filesystem._call_oss  # noqa: SLF001 - no option
             filesystem._get_bucket = lambda name, _=None: open_bucket(name, stall_seconds)  # noqa: SLF001
             filesystem._call_oss = lambda method, *arguments, **options: call(  # noqa: SLF001
                 method,
@@ -301,14 +301,14 @@ def _set_up(filesystem: AbstractFileSystem, protocol: str, stall_seconds: float)
 
 
 def _stalls(stall_seconds: float) -> object:
-    # Installed with the libraries that call this.
+    # aiohttp is installed with the libraries that need this.
     from aiohttp import ClientTimeout  # noqa: PLC0415
 
     return ClientTimeout(total=None, sock_connect=stall_seconds, sock_read=stall_seconds)
 
 
 def _check_account(filesystem: AbstractFileSystem, location: str) -> None:
-    """Refuses environment variables for another account than the URL's, since the library prefers them."""
+    """Refuses environment variables that name another account than the URL: the library prefers them."""
     _, at, host = location.partition("://")[2].partition("/")[0].rpartition("@")
     named, configured = host.partition(".")[0].lower(), filesystem.service_client.account_name
     if at and configured not in (None, named):
@@ -320,10 +320,9 @@ def _check_account(filesystem: AbstractFileSystem, location: str) -> None:
 
 @cache
 def event_loop() -> asyncio.AbstractEventLoop:
-    """Runs the calls of all asynchronous libraries: uvloop if installed, else fsspec's own loop.
+    """Starts the loop of all asynchronous libraries: uvloop if installed, otherwise fsspec's own.
 
-    Each answer of obstore wakes the loop from a thread of its own that holds Python's lock, so its speed
-    counts.
+    Each answer of obstore wakes the loop from another thread that holds the GIL, so its speed matters.
     """
     if find_spec("uvloop") is None:
         return get_loop()  # type: ignore[no-any-return]
@@ -334,8 +333,8 @@ def event_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-def _written(entry: Mapping[str, Any]) -> dt.datetime | None:
-    written_at = next((entry[name] for name in _WRITTEN if entry.get(name) is not None), None)
+def _modified_at(entry: Mapping[str, Any]) -> dt.datetime | None:
+    written_at = next((entry[name] for name in _TIME_NAMES if entry.get(name) is not None), None)
     if isinstance(written_at, str):
         written_at = dt.datetime.fromisoformat(written_at)
     if isinstance(written_at, (int, float)):

@@ -25,7 +25,7 @@ _LONGEST_PATH = 4095
 
 
 class IrregularFileError(OSError):
-    """A pipe, socket or device lies where a file is expected."""
+    """A pipe, socket or device in place of a file."""
 
 
 @contextmanager
@@ -100,7 +100,7 @@ class LocalFiles(Store):
         place = f"{self._directory}/{path}"
         try:
             with opened(place) as (descriptor, status):
-                # Checks for links only if the open file does not lie where its path says.
+                # Checks for links only if the open file is not at its path.
                 if _path_of(descriptor) != f"{self._home}/{path}":
                     self.path_of(path)
                 missing = min(end, status.st_size) - start
@@ -188,7 +188,7 @@ def _is_loop(place: str) -> bool:
 
 
 def _draft(path: Path, content: bytes) -> Path:
-    """Writes a file beside ``path``, with its content on the disk."""
+    """Writes a file next to ``path``, and syncs its content to disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:

@@ -39,7 +39,7 @@ class Store(ABC):
     """
 
     is_local: ClassVar[bool] = False
-    """True if the files lie on this machine."""
+    """True if the files are on this machine."""
 
     @abstractmethod
     def read(self, path: str, start: int, end: int) -> bytes:

@@ -54,7 +54,7 @@ class Block:
 
 
 _MARK_BYTES = 16
-# The Rust reader silently drops bytes that remain behind a block's records. To notice them, the blocks of a
+# The Rust reader silently drops bytes that remain after a block's records. To notice them, the blocks of a
 # file become records of one file in memory: an array of the block's records, and a random mark. The array's
 # end and the mark are found only if the records fill their block exactly, and no writer of a block can know
 # the mark.
@@ -64,7 +64,7 @@ _SCHEMA = (
     b'{"name":"mark","type":{"type":"fixed","name":"mark","size":16}}]}'
 )
 _SYNC = bytes(16)
-# Unused room in the buffers of more records is small beside the records.
+# Unused room in the buffers of more records is small compared with the records.
 _MOVED_BYTES: Final = 1 << 20
 _END = b"\x00"
 
@@ -82,7 +82,7 @@ def _decode(blocks: Sequence[Block], schema: bytes) -> pa.StructArray:
     file = _file(blocks, schema, mark)
     try:
         source = _AVRO_SOURCE([lambda: nullcontext(io.BytesIO(file))], strict=False, utf8_view=False)
-        # A batch of exactly these records ends the reading: nothing behind them is looked at.
+        # A batch of exactly these records ends the reading: nothing after them is looked at.
         batches = source.batch_iter(len(blocks), None)
         batch = pa.record_batch(next(batches))
     except Exception as error:
@@ -172,11 +172,11 @@ class VarintCursor:
         """Bytes from here to the end."""
         return len(self.data) - self.at
 
-    def take(self, length: int, what: str) -> memoryview:
+    def take(self, length: int, label: str) -> memoryview:
         """Return the next ``length`` bytes without a copy."""
         if not 0 <= length <= self.left:
             raise CorruptMetadataError(
-                f"expected {what} of {length} bytes, found {self.left} to the end", offset=self.at
+                f"expected {label} of {length} bytes, found {self.left} to the end", offset=self.at
             )
         taken = self.data[self.at : self.at + length]
         self.at += length
@@ -265,9 +265,9 @@ def _decode_piece(blocks: Sequence[Block], schema: ReadingSchema) -> pa.StructAr
             column = column.field(name)
         branches = np.asarray(column.field(BRANCH))
         for branch in branches[branches != union.branch][:1]:
-            what = ".".join(("record", *union.path))
+            label = ".".join(("record", *union.path))
             raise CorruptMetadataError(
-                f"expected no {what} to be null, found branch {branch} of its union", offset=blocks[0].offset
+                f"expected no {label} to be null, found branch {branch} of its union", offset=blocks[0].offset
             )
     return records
 

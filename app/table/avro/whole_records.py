@@ -24,7 +24,7 @@ Record: TypeAlias = dict[str, Any]
 
 
 class WholeRecords(NamedTuple):
-    """Records of a file; ``fields`` are the expected ones, then those that only the writer knows."""
+    """Records of a file; ``fields`` are the expected ones, then those that only the writer's schema has."""
 
     fields: RecordOf
     records: list[Record]
@@ -39,7 +39,7 @@ def read_whole(data: Buffer, expected: RecordOf) -> WholeRecords:
 
 
 def has_unknown_fields(data: Buffer, expected: RecordOf) -> bool:
-    """Tell whether records have fields that are not expected."""
+    """Return True if records have fields that are not expected."""
     file = open_encoded(data, expected)
     return _is_unknown(_extended_record(orjson.loads(file.schema_text), expected))
 

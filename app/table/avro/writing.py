@@ -1,8 +1,8 @@
 """Writes Avro object container files as the engine does; :mod:`app.table.avro.container` has their layout.
 
 Records are also copied as encoded, so that fields of later releases survive. Only blocks that are copied in
-part are decoded, since nothing else tells where a record ends. Records of several schemas that go into one
-file are read whole instead (:mod:`app.table.avro.whole_records`), with unknown fields behind the known ones.
+part are decoded, since nothing else marks where a record ends. Records of several schemas that go into one
+file are read whole instead (:mod:`app.table.avro.whole_records`), with unknown fields after the known ones.
 """
 
 from __future__ import annotations

@@ -35,23 +35,23 @@ __all__ = [
     "Expectations",
     # Records of manifest lists, kept whole to be listed again.
     "ListedManifests",
-    # Entries of a manifest as a list tells of them.
+    # Summary of a manifest's entries, from its manifest list.
     "Outline",
     # Names of the hash indexes of each partition.
     "hash_index_names",
     # The highest sequence number of each bucket that has files.
     "highest_sequences",
-    # Tells a file from all others.
+    # Identifies a file among all others.
     "identity",
     # The record that lists a manifest.
     "listed",
-    # Live files of some names.
+    # Live files with given names.
     "live_entries",
     # Options by which a table's manifests are written.
     "manifest_options",
     # Splits entries into manifests.
     "manifests_of",
-    # Files of some names that a snapshot removes.
+    # Files with given names that a snapshot removes.
     "removed_identities",
     # Writes a manifest.
     "write_manifest",

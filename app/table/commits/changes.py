@@ -146,7 +146,7 @@ class Changes:
                 )
 
     def are_in(self, manifests: Sequence[Manifest], index_entries: Collection[IndexEntry]) -> bool:
-        """Tell whether a snapshot contains the changes."""
+        """Return True if a snapshot contains the changes."""
         # Names of added files are unique to a commit, so additions identify it.
         added = self.files_of(FileKind.ADD)
         if added:
@@ -159,10 +159,10 @@ class Changes:
     def _check_files(self, live: Mapping[Identity, ManifestEntry], gone: Collection[Identity]) -> None:
         removed = [identity(entry) for entry in self.files_of(FileKind.DELETE)]
         added = [identity(entry) for entry in self.files_of(FileKind.ADD)]
-        for what, identities in (("removed", removed), ("added", added)):
+        for label, identities in (("removed", removed), ("added", added)):
             for file, count in Counter(identities).items():
                 if count > 1:
-                    raise CommitConflictError(f"data file {file[3]!r} cannot be {what} twice")
+                    raise CommitConflictError(f"data file {file[3]!r} cannot be {label} twice")
         for file in removed:
             # A removed file must exist, with the level, index and location it had then.
             if file not in live:
@@ -213,7 +213,7 @@ class Changes:
             if (entry.partition, entry.bucket, entry.file.file_name) not in removed
         }
         for entry in self.index_files:
-            # A new index file must replace exactly the one that this commit knows.
+            # A new index file must replace exactly the one that this commit has read.
             if entry.kind is FileKind.ADD and takes_place(entry, mode) and _slot(entry) in slots:
                 other = slots[_slot(entry)].file.file_name
                 raise CommitConflictError(

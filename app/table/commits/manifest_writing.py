@@ -2,8 +2,8 @@
 
 :mod:`app.table.manifests.manifest_entry` and :mod:`app.table.manifests.manifest_list` describe their fields.
 Removals come before additions: a file whose metadata changes is removed and added under one name, and when
-the engine expires snapshots it deletes what an entry removes unless a later entry adds it. Both entries copy
-all fields of the existing one: what a later release records of a data file holds as long as the file does.
+the engine expires snapshots it deletes removed files unless a later entry adds them. Both entries copy all
+fields of the existing one, so that fields of later releases are kept as long as the file is.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ every entry about a removed file goes, wherever it is. Large manifests without r
 
 Entries are copied as encoded (:mod:`app.table.avro.writing`). Readers must find the same files before and
 after; where they would not, because manifests record a file twice, nothing is merged. A merge never fails a
-commit: what cannot be merged stays.
+commit: manifests that cannot be merged stay.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ __all__ = [
     "FILE_INDEX_SUFFIX",
     # A data file as its manifest describes it.
     "DataFileMeta",
-    # Things that were worked out of a manifest or a version, by key.
+    # Values computed from a manifest or a version, by key.
     "Derived",
     # An entry's effect: a file was added, or removed.
     "FileKind",
@@ -45,7 +45,7 @@ __all__ = [
     "load_value",
     # Reads a value from columns.
     "read_value",
-    # Tells whether a manifest removes files.
+    # Returns True if a manifest removes files.
     "removes_files",
     # Stores a value in an entry of the disk cache.
     "store_value",

@@ -11,13 +11,13 @@ _FILE_NAME string, _FILE_SIZE long             the index file
 _ROW_COUNT long                                hashes, or deletion vectors, in it
 _DELETIONS_VECTORS_RANGES                      nullable array: per data file ``f0`` its name, ``f1``
                                                offset, ``f2`` length, ``_CARDINALITY`` deleted rows
-_EXTERNAL_PATH [null, string]                  location outside of the table's index directory
+_EXTERNAL_PATH [null, string]                  location outside the table's index directory
 _GLOBAL_INDEX                                  nullable record: ``_ROW_RANGE_START`` and ``_ROW_RANGE_END``,
                                                both included, ``_INDEX_FIELD_ID``, ``_EXTRA_FIELD_IDS``,
                                                ``_INDEX_META`` of a global index, since 2.0 ``_SOURCE_META``
 =============================================  ===================================================
 
-A commit writes the index manifest anew. The key of an entry decides whether a new one replaces it:
+A commit writes a new index manifest. The key of an entry decides whether a new one replaces it:
 
 =====================================  =====================  =============================================
 entry                                  key                    a new one
@@ -278,7 +278,7 @@ def _stands_alone(entry: IndexEntry, mode: BucketMode) -> bool:
 
 
 def takes_place(entry: IndexEntry, mode: BucketMode) -> bool:
-    """Tell whether a new entry replaces the one of its type, partition and bucket."""
+    """Return True if a new entry replaces the one of its type, partition and bucket."""
     index_type = entry.file.index_type
     return index_type == HASH or (index_type == DELETION_VECTORS and mode is not BucketMode.BUCKET_UNAWARE)
 

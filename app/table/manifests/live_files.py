@@ -115,7 +115,7 @@ def _compare(manifests: Sequence[Manifest]) -> _Compared:
 
 
 def removes_files(manifest: Manifest) -> bool:
-    """Tell whether a manifest has a DELETE."""
+    """Return True if a manifest has a DELETE."""
     return len(_rows_of_kind(manifest, FileKind.DELETE)) > 0
 
 

@@ -61,7 +61,7 @@ class Derived:
         return sum(weight for _, weight in list(self._made.values()))
 
     def has_grown(self) -> bool:
-        """Tell whether values were added since the last call."""
+        """Return True if values were added since the last call."""
         before, self._weighed = self._weighed, len(self._made)
         return self._weighed > before
 
@@ -104,7 +104,7 @@ class Manifest:
     file_sources: NDArray[np.int8]
     # Names of columns with value statistics; no list means all columns.
     value_statistics_columns: NameLists
-    # Null where the file lies in its bucket directory.
+    # Null where the file is in its bucket directory.
     external_paths: BytesColumn
     first_row_ids: OptionalIntegers
     # Names of columns in the file; no list means all columns.
@@ -279,7 +279,7 @@ def _texts(names: BytesColumn) -> Iterator[str]:
 
 
 def _own_bytes(part: object) -> int:
-    # Byte strings lie in the decoded records, which are counted elsewhere.
+    # Byte strings are in the decoded records, which are counted elsewhere.
     match part:
         case np.ndarray():
             return own_bytes(part)

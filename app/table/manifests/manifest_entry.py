@@ -6,7 +6,7 @@ A record is ``_VERSION int`` (2), ``_KIND int`` (0 ADD, 1 DELETE), ``_PARTITION 
 ===========================================  =======================================================
 field                                        meaning
 ===========================================  =======================================================
-_FILE_NAME string, _FILE_SIZE long           inside of its bucket directory
+_FILE_NAME string, _FILE_SIZE long           inside its bucket directory
 _ROW_COUNT long                              rows, deleted ones included
 _MIN_KEY, _MAX_KEY bytes                     serialized rows of the trimmed primary key
 _KEY_STATS, _VALUE_STATS                     statistics of key columns and of columns
@@ -19,7 +19,7 @@ _DELETE_ROW_COUNT [null, long]               rows that retract a key
 _EMBEDDED_FILE_INDEX [null, bytes]           the complete file index, if it is small
 _FILE_SOURCE [null, int]                     0 APPEND, 1 COMPACT
 _VALUE_STATS_COLS [null, array<string>]      columns of _VALUE_STATS, if not all
-_EXTERNAL_PATH [null, string]                location outside of the bucket directory
+_EXTERNAL_PATH [null, string]                location outside the bucket directory
 _FIRST_ROW_ID [null, long]                   id of its first row, if the table tracks rows
 _WRITE_COLS [null, array<string>]            columns in the file, if not all
 ===========================================  =======================================================

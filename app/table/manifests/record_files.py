@@ -60,12 +60,12 @@ def _columnar_kind(data: Buffer) -> str | None:
 
 
 def is_orc(data: Buffer) -> bool:
-    """Tell whether a file is in ORC."""
+    """Return True if a file is in ORC."""
     return _columnar_kind(data) == "ORC"
 
 
-def check_version(records: RecordColumns, version: int, what: str) -> None:
+def check_version(records: RecordColumns, version: int, label: str) -> None:
     """Refuse records of an unknown version."""
     versions = records.integers("_VERSION", np.int32)
     for row in np.flatnonzero(versions != version)[:1]:
-        raise UnsupportedFormatError(f"{what} of version {versions[row]} cannot be read")
+        raise UnsupportedFormatError(f"{label} of version {versions[row]} cannot be read")

@@ -196,7 +196,7 @@ def list_codes(array: pa.ListArray) -> tuple[NDArray[np.int32], NDArray[np.int64
     Returns the number of each list, shape (n,), and for each number the first row that has it.
     """
     names = array.values.dictionary_encode().indices.cast(pa.int32())
-    # The numbers of a list's names, one behind the other, are the bytes of one string.
+    # The numbers of a list's names, one after the other, are the bytes of one string.
     offsets = np.asarray(array.offsets).astype(np.int64) * np.int32().itemsize
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(np.asarray(names)))]
     codes = np.asarray(
@@ -229,7 +229,7 @@ class RecordOf:
 
 @dataclass(frozen=True, slots=True)
 class AsWritten:
-    """Simple type of a field that only the writer knows: kept as it is, not interpreted."""
+    """Simple type of a field that only the writer's schema has: kept as it is, not interpreted."""
 
     schema: bytes
 

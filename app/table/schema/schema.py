@@ -47,7 +47,7 @@ class BucketMode(StrEnum):
     HASH_DYNAMIC = "HASH_DYNAMIC"
     # Dynamic, and a key may move between partitions: the primary key lacks a partition column.
     CROSS_PARTITION = "CROSS_PARTITION"
-    # Append table without buckets: every file lies in bucket 0.
+    # Append table without buckets: every file is in bucket 0.
     BUCKET_UNAWARE = "BUCKET_UNAWARE"
     # Rows wait in bucket -2 until a compaction assigns them.
     POSTPONE_MODE = "POSTPONE_MODE"

@@ -14,7 +14,7 @@ from app.table.statistics.statistics import (
 )
 
 __all__ = [
-    # Statistics of one manifest, whose columns are read when asked.
+    # Statistics of one manifest, whose columns are read on demand.
     "StatisticsRows",
     # Files in which the bounds of a column are values, neither cut nor widened.
     "bounds_are_values",
@@ -30,7 +30,7 @@ __all__ = [
     "key_bounds",
     # Ranks of each file's smallest and largest key among all keys.
     "key_ranks",
-    # Tells whether some writers store a type in their local time.
+    # Returns True if some writers store a type in their local time.
     "may_be_in_other_zones",
     # Bounds of a partition column in each manifest of a list.
     "partition_bounds",

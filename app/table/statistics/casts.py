@@ -8,7 +8,7 @@ from                   to
 =====================  ==============================================================================
 integers               wider integers; DECIMAL with enough digits; FLOAT and DOUBLE that hold them all
 FLOAT                  DOUBLE
-DECIMAL                DECIMAL with at least as many digits before and behind the point
+DECIMAL                DECIMAL with at least as many digits before and after the point
 CHAR, VARCHAR          either, not shorter
 BINARY, VARBINARY      either, not shorter
 DATE                   TIMESTAMP

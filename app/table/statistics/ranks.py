@@ -105,7 +105,7 @@ def column_ranks(values: Values, valid: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Dense ranks in SQL's order from 1, and 0 for NULL."""
     ranks = np.zeros(len(valid), np.int64)
     if isinstance(values, np.ndarray):
-        # NumPy orders floating point as SQL does: zeros are equal, NaN is equal to itself and stands last.
+        # NumPy orders floating point as SQL does: zeros are equal, NaN is equal to itself and comes last.
         ranks[valid] = np.unique(values[valid], return_inverse=True)[1] + 1
     else:
         ranks[valid] = pc.rank(values.filter(pa.array(valid)), tiebreaker="dense")

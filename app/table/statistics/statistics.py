@@ -46,7 +46,7 @@ def trusted_bounds(stated: ColumnBounds, data_type: DataType, file_names: BytesC
     if data_type.root not in FLOATING_ROOTS:
         return stated
     # NaN is the largest value in SQL. The engine's Parquet writer gives a column with NaN no bounds. ORC and
-    # Avro ignore NaN, so it may stand above the maximum; ORC also compares with the first value it met, and
+    # Avro ignore NaN, so it may be above the maximum; ORC also compares with the first value it met, and
     # if that is NaN both bounds stay NaN. Writers in Rust and Python ignore NaN in Parquet, too, which
     # app.planning.version.file_bounds takes into account.
     poisoned = stated.has_low & np.isnan(stated.low) | stated.has_high & np.isnan(stated.high)
@@ -74,7 +74,7 @@ def bounds_are_values(data_type: DataType, file_names: BytesColumn, *, of_engine
 
 
 def may_be_in_other_zones(data_type: DataType) -> bool:
-    """Tell whether some writers store bounds of a type in their local time."""
+    """Return True if some writers store bounds of a type in their local time."""
     # pypaimon up to 1.4.2 stores timestamps of at most three digits in local time, as if it were UTC.
     return data_type.root is TypeRoot.TIMESTAMP and data_type.is_compact_timestamp
 
@@ -108,7 +108,7 @@ def _up_to_next(unit: int, high: Values, may_be_cut: NDArray[np.bool_]) -> Value
 
 SchemaOf: TypeAlias = "Callable[[int], TableSchema]"
 
-# Columns that the engine adds for row tracking. They are in no schema, but may be in files: behind all others
+# Columns that the engine adds for row tracking. They are in no schema, but may be in files: after all others
 # if no list names the columns.
 _ROW_ID: Final = "_ROW_ID"
 _ROW_TRACKING = {
@@ -135,7 +135,7 @@ class StatisticsRows:
         """
         columns = self._by_rows.get(selection)
         if columns is None:
-            # Rows lie scattered over a manifest: gathering them once spares each column a walk through all of
+            # Rows are scattered over a manifest: gathering them once spares each column a walk through all of
             # it.
             strings = stored.take(rows)
             is_even = bool((strings.lengths == strings.lengths[:1]).all())
@@ -179,7 +179,7 @@ def bring_row_ids(manifest: Manifest, rows: NDArray[np.int64], schema_of: Schema
     listed, counts = manifest.value_statistics_columns, np.diff(manifest.value_statistics.null_count_starts)
     layouts = manifest.schema_ids, listed.codes, manifest.write_columns.codes, counts
     # A writer that updates rows in new files may omit the list of columns; then statistics have more columns
-    # than the schema. Without statistics nothing tells, so the answer is yes.
+    # than the schema. Without statistics this is unknown, so the answer is yes.
     brings = np.zeros(len(rows), np.bool_)
     for group in group_rows(*(layout[rows] for layout in layouts)):
         first = int(rows[group[0]])

@@ -13,7 +13,7 @@ B + 8 * fields             variable part in field order, each piece padded to 8 
 ==============  =========  ==========================================================================
 
 A *serialized row*, which is what manifests hold, puts the number of fields as i32 **big** endian in front.
-Offsets inside a row count from its own start, behind that number. Slots, unused bytes 0:
+Offsets inside a row count from its own start, after that number. Slots, unused bytes 0:
 
 ===================================  ================================================================
 type                                 slot
@@ -35,8 +35,8 @@ The last two are fixed-length in the engine, so that they can be updated in plac
 the offset and the (zeroed) variable bytes, and therefore hash otherwise than nulls of other types, which are
 a zero slot.
 
-pypaimon up to 1.4.2 writes these two like the shorter ones, the value into its slot: nobody can tell what it
-was.
+pypaimon up to 1.4.2 writes these two like the shorter ones, the value into its slot, from where it cannot be
+restored.
 
 The hash of a row is Murmur3 (32 bits, seed 42) over the row without the number of fields.
 """
@@ -63,7 +63,7 @@ INLINE_BYTES: Final = 7
 INLINE_MARK: Final = 0x80
 DECIMAL_BYTES: Final = 16
 HASH_SEED: Final = 42
-# Ending of messages about variable parts that lie nowhere.
+# Ending of messages about variable parts that are nowhere.
 WRITTEN_BY_PYTHON: Final = (
     "; pypaimon up to 1.4.2 writes DECIMAL of more than 18 digits and timestamps of more than 3 so, which "
     "nobody can read"
@@ -119,7 +119,7 @@ def read_row(buffer: Buffer, types: Sequence[DataType]) -> tuple[Value | None, .
     """Read exactly one serialized row, number of fields included.
 
     Fields of types without values here (ARRAY, MAP, ROW, ...) read as None. CorruptMetadataError: another
-    number of fields, or a value outside of the row.
+    number of fields, or a value outside the row.
     """
     row = read_row_bytes(buffer, len(types))
     null_bits = int.from_bytes(row[: slots_start(len(types))], "little") >> 8

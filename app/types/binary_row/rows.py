@@ -168,7 +168,7 @@ def _encode_bytes(
     lengths = np.where(is_null, 0, np.maximum(column.lengths, 0))
     is_long = lengths > INLINE_BYTES
     short = np.where(is_long, 0, lengths)
-    # A slot of padding behind the last string lets each be read as a whole slot.
+    # A slot of padding after the last string lets each be read as a whole slot.
     data = np.append(column.data, np.zeros(SLOT_BYTES, np.uint8))
     windows = np.lib.stride_tricks.sliding_window_view(data, SLOT_BYTES)
     slots = windows[np.where(is_null, 0, column.starts)].view(_SLOT)[:, 0] & _INLINE_MASKS[short]
@@ -250,7 +250,7 @@ class RowColumns:
 
         Returns values in the form of :mod:`app.types.values`, and a mask of those valid, shape (n,): neither
         null nor unreadable, and none for types without values. ``unreadable``, shape (n,), collects values
-        that are not inside of their row, or invalid; without it they raise CorruptMetadataError.
+        that are not inside their row, or invalid; without it they raise CorruptMetadataError.
         """
         root, slot_at = data_type.root, self._slot_at(index)
         if root in NESTED_ROOTS:
@@ -282,7 +282,7 @@ class RowColumns:
         inside = marks & INLINE_MARK != 0
         short = (marks & ~np.uint8(INLINE_MARK)).astype(np.int64)
         fits = ~inside | (short <= INLINE_BYTES)
-        valid = check(valid, fits, f"at most {INLINE_BYTES} bytes inside of a slot", short)
+        valid = check(valid, fits, f"at most {INLINE_BYTES} bytes inside a slot", short)
         starts, lengths = self.rows.starts + slot_at, short
         outside = valid & ~inside
         if outside.any():
@@ -329,10 +329,10 @@ class RowColumns:
     def _lie_within(
         self, lengths: NDArray[np.int64], offsets: NDArray[np.int64], valid: Mask, check: _Check
     ) -> Mask:
-        """Mask valid values that lie in the variable part of their row."""
+        """Mask valid values that are in the variable part of their row."""
         room, first = self.rows.lengths - ARITY_BYTES, slot_start(self.fields, self.fields)
         within = (offsets >= first) & (lengths >= 0) & (offsets + lengths <= room)
-        return check(valid, within, "a value behind the slots, inside of its row", offsets)
+        return check(valid, within, "a value after the slots, inside its row", offsets)
 
     def _keep(
         self,
