@@ -386,7 +386,6 @@ class _Trial:
         return DataField(field.id, f"{field.name}[{key}]", field.type.children[1])
 
     def _skips(self, file: int, predicate: BoundPredicate, payloads: _Payloads) -> bool:
-        """Returns True if the indexes skip a file."""
         if predicate == ALWAYS_TRUE:
             return False
         listed: dict[str, list[tuple[str, bytes | None]]] = {}

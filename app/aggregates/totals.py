@@ -42,8 +42,6 @@ class _Statistics:
 
 @dataclass(slots=True)
 class _Sum:
-    """Accumulates one aggregate."""
-
     function: Function
     key: Callable[[Value], Any]
     count: int = 0
@@ -70,8 +68,6 @@ class _Sum:
 
 @dataclass(slots=True, eq=False)
 class _Part:
-    """One aggregate of a question."""
-
     aggregate: AggregateFunction
     column: DataField | None
     is_known: NDArray[np.bool_]  # By file of the version: it determines this aggregate.

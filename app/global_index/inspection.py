@@ -94,7 +94,6 @@ def _block(kind: str, tail: Tail, offset: int, size: int, data_type: DataType | 
 
 
 def _stored(tail: Tail, offset: int, size: int) -> bytes:
-    """A block with its trailer."""
     return tail.piece(offset, size + TRAILER_BYTES, "a block", bytes).content or b""
 
 
@@ -104,7 +103,6 @@ def _shown(key: Key, data_type: DataType) -> Json:
 
 
 def _count(search: Search, content: bytes) -> int:
-    """How many rows a search finds."""
     decoded: Any = None
     while True:
         try:

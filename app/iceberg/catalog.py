@@ -306,7 +306,6 @@ def _appended_files(
 
 
 def _added(version: Version) -> Iterator[str]:
-    """Yield names of the files that a version's own commit added."""
     metadata = version.table.metadata
     *_, delta = metadata.manifest_lists(version.resolved)
     for file in delta.manifests:

@@ -97,7 +97,6 @@ class TableState:
 
 
 def _schemas(schemas: Sequence[TableSchema], current: TableSchema, *, millis: bool) -> Iterator[Json]:
-    """Yield the schemas that Iceberg can express."""
     for schema in schemas:
         try:
             yield schema_json(schema, millis=millis)

@@ -114,7 +114,6 @@ def build_file(task: BuildTask) -> BuiltFile:
 
 
 def _readable_indexes(file: IndexedFile, warehouse: Warehouse) -> Payloads:
-    """Payloads of all indexes of a file that can be kept."""
     try:
         content = file.content(warehouse)
         if content is None:

@@ -154,7 +154,6 @@ class Plans:
 
 
 def _key(version: Version, request: PlanRequest, budget_ms: int | None) -> PlanKey:
-    """Returns the cache key of a plan."""
     members = (getattr(request, name) for name in _MEMBERS)
     # A filter that reads the clock has another meaning tomorrow: its plan is cached for a day.
     return version.identity, request_digest(*members, budget_ms, day_of_request(request.filter))

@@ -115,7 +115,6 @@ class RetryPolicy:
                 return result
 
     def _wait_after(self, error: Exception, kind: StorageOperation, path: str, attempts_made: int) -> None:
-        """Waits before the next attempt; raises if there is none."""
         why = f"cannot {kind.verb} {path or 'the root of the warehouse'}: {failure_of(error)}"
         if attempts_made >= self.attempts or not is_transient(error):
             raise StorageError(why, path=path) from error

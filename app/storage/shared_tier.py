@@ -201,7 +201,6 @@ class SharedTier:
             _log.warning("the shared cache: a background write failed; the service goes on", exc_info=error)
 
     def _rest(self) -> None:
-        """Pauses reads and writes."""
         with self._lock:
             self._rests_until = self._writes_from = time.monotonic() + self._rest_seconds
 

@@ -48,8 +48,6 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A thread's use of a core, and its start."""
-
     cores: Cores
     line: _Line
     since: float

@@ -289,7 +289,6 @@ class Ledger:
             self._wait(claim, size, time.monotonic() + seconds)
 
     def _wait(self, claim: Claim, size: int, until: float) -> None:
-        """Queues a claim until it is granted."""
         with self._changed:
             self._waiting[claim] = None
         try:

@@ -250,7 +250,6 @@ def partition_index(version: Version, partition: NamedPartition) -> PartitionInd
 
 
 def _bucket_sizes(files: Files) -> dict[tuple[bytes, int], tuple[int, int]]:
-    """Counts ``(data files, rows)`` of each bucket that has files."""
     _, firsts, numbers = np.unique(files.columns.bucket_keys, return_index=True, return_inverse=True)
     counts = np.bincount(numbers, minlength=len(firsts)).tolist()
     rows = np.zeros(len(firsts), np.int64)

@@ -202,7 +202,6 @@ def _shortened(warnings: Sequence[str]) -> tuple[str, ...]:
 def _skipped_files(
     version: Version, request: PlanRequest, predicate: BoundPredicate, state: PlanState
 ) -> PlannedFiles:
-    """Returns the files that count as skipped."""
     decided = state.files.all() if state.considered is None else state.considered
     skipped = decided[~state.is_left(decided)]
     of_files = partial(PlannedFiles.of, version, with_selections=False, with_deleted=False, uris=request.uris)

@@ -136,7 +136,6 @@ class GlobalIndexes:
         return column is not None and column.name == test.field.name and column.id in ids
 
     def _search(self, tests: Sequence[BoundLeaf]) -> dict[BoundLeaf, Matches]:
-        """Runs the searches of all tests together."""
         file_searches: list[FileSearch] = []
         jobs: dict[BoundLeaf, list[tuple[IndexedRange, slice]]] = {}
         columns: dict[int, IndexedColumn] = {}

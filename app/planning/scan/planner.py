@@ -133,7 +133,6 @@ def decide(
 
 
 def _explained_bytes(version: Version, request: PlanRequest, predicate: BoundPredicate) -> int:
-    """Estimates the memory of an explanation of every file."""
     files = len(version.files()) + len(version.hidden_files() or ())
     if request.files is not None:
         files = min(files, len(request.files))
@@ -213,7 +212,6 @@ class Planner:
         return state
 
     def _prune_places(self, state: PlanState) -> None:
-        """Skips files whose partition or bucket has no matching row."""
         prune_partitions(state, self.version)
         if self.version.schema.bucket_mode is not BucketMode.BUCKET_UNAWARE:
             BucketPruning(self.version, self.warnings).prune(state)

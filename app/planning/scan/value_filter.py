@@ -107,8 +107,6 @@ class ValueFilter:
         files: NDArray[np.int64],
         step: SkipStep,
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int8]]]:
-        """Yields batches of files with the verdict of each."""
-
         def note(
             leaf: BoundLeaf,
             decided: NDArray[np.int64],

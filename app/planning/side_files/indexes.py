@@ -249,7 +249,6 @@ class SideIndexes:
         restore: Callable[[Mapping[str, Any]], Segment],
         none: Callable[[], Segment],
     ) -> Segment:
-        """Finds a segment in memory, or else on the disk."""
         segment: Segment | None = self.source.caches.file_indexes.get(key)
         if segment is None and (entry := find_entry()) is not None:
             segment = _restored(entry, entry.get(), restore)

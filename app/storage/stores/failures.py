@@ -147,7 +147,6 @@ def _code_of(error: BaseException) -> str | None:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yields an exception and its causes."""
     at: BaseException | None = error
     for _ in range(8):
         if at is None:

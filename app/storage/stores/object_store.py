@@ -192,7 +192,6 @@ def _provider(options: Mapping[str, Any]) -> S3CredentialProvider | None:
 
 
 def _raise_failure(error: Exception) -> NoReturn:
-    """Translates an obstore error."""
     message = str(error)
     status_text, code = _STATUS.search(message), _CODE.search(message)
     if _REDIRECTED in message:

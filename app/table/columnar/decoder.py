@@ -259,7 +259,6 @@ class _Process:
 
 
 def _inherited() -> dict[str, str]:
-    """Return the variables that Python needs to start."""
     # Storage credentials are withheld from a process that hostile bytes may take over.
     return {name: os.environ[name] for name in _NEEDED if name in os.environ}
 

@@ -242,7 +242,6 @@ class RewrittenEntries:
 
 
 def _unknown_records(content: bytes) -> WholeRecords:
-    """Read the records of a manifest; none if every field is known."""
     if content[: len(MAGIC)] != MAGIC or not has_unknown_fields(content, MANIFEST):
         return _NOTHING
     return read_whole(content, MANIFEST)
