@@ -10,6 +10,7 @@ from app.file_index.index_kinds import KINDS
 from app.file_index.stacked_index import FileIndex
 from app.options import split_map_key
 from app.types import DataType, Json, TypeRoot
+from app.work import check_deadline
 
 
 def inspect(index: FileIndex, types: Mapping[str, DataType]) -> dict[str, Json]:
@@ -40,6 +41,8 @@ def _type_of(column: str, types: Mapping[str, DataType]) -> DataType | None:
 
 
 def _describe(index: FileIndex, entry: Entry, data_type: DataType | None) -> dict[str, Json]:
+    # A head can list one large payload very many times.
+    check_deadline()
     described: dict[str, Json] = {"type": entry.kind, "offset": entry.start, "length": entry.length}
     if entry.is_empty:
         return described | {"empty": True}

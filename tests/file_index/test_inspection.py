@@ -1,10 +1,14 @@
 import json
 from typing import Any
 
+import pytest
+
+from app.errors import DeadlineExceededError
 from app.file_index.container import write
 from app.file_index.inspection import inspect
 from app.file_index.stacked_index import FileIndex
 from app.types import DataType, parse_type
+from app.work import time_limit
 from tests import golden_cases
 
 
@@ -103,3 +107,11 @@ def test_a_damaged_index_does_not_hide_the_others() -> None:
         },
         {"type": "bloom-filter", "offset": start + 2, "length": 5, "bits": 8, "hash_functions": 1},
     ]
+
+
+def test_a_file_of_many_indexes_is_described_until_the_deadline() -> None:
+    """A small file can list a large index very many times."""
+    index = golden_cases.load_index("one_column-all_four").read()
+
+    with time_limit(0), pytest.raises(DeadlineExceededError):
+        inspect(index, {})
