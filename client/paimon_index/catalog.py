@@ -148,7 +148,7 @@ class TableDescription:
     deletion_vectors: bool
     indexes: tuple[DeclaredIndex, ...]
     iceberg_refusal: str | None = None
-    global_indexes: tuple[GlobalIndexFiles, ...] = ()
+    global_indexes: tuple[GlobalIndexFiles, ...] | None = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Self, TypeAlias, overload
 from pydantic import Field
 
 from app.described import DESCRIBED
-from app.errors import NotFoundError, SnapshotExpiredError
+from app.errors import CorruptMetadataError, NotFoundError, SnapshotExpiredError
 from app.planning.version.version import Version
 from app.storage import Readers
 from app.table import Snapshot as TableSnapshot
@@ -139,23 +139,29 @@ class GlobalIndexFiles:
     """The files of a global index of one type on one column."""
 
     column: str | None
-    """Null where the table has no such column any more."""
+    """Null if the table no longer has the column."""
     type: Annotated[str, Field(examples=["btree"])]
     files: int
     row_count: int
-    """Rows that the files tell of, those that they tell of twice included."""
+    """Rows that the files cover; a row that two files cover counts twice."""
     bytes: int
 
     @classmethod
-    def of(cls, version: Version) -> list[Self]:
-        """The global indexes of a version, which tables that number their rows alone can have."""
+    def of(cls, version: Version) -> list[Self] | None:
+        """Lists the global indexes of a version; None if its index manifest is damaged or missing."""
+        # Only tables that number their rows can have global indexes; others are spared the read.
         if not version.schema.options.row_tracking:
             return []
-        found: dict[tuple[int, str], list[IndexFileMeta]] = {}
-        for entry in version.table.metadata.index_entries(version.resolved):
+        by_column: dict[tuple[int, str], list[IndexFileMeta]] = {}
+        try:
+            entries = version.table.metadata.index_entries(version.resolved)
+        except (CorruptMetadataError, SnapshotExpiredError):
+            # A damaged table can still be described.
+            return None
+        for entry in entries:
             if entry.file.global_index is not None:
                 key = entry.file.global_index.field_id, entry.file.index_type
-                found.setdefault(key, []).append(entry.file)
+                by_column.setdefault(key, []).append(entry.file)
         return [
             cls(
                 _column_name(version, column_id),
@@ -164,7 +170,7 @@ class GlobalIndexFiles:
                 sum(file.row_count for file in files),
                 sum(file.file_size for file in files),
             )
-            for (column_id, index_type), files in sorted(found.items())
+            for (column_id, index_type), files in sorted(by_column.items())
         ]
 
 
@@ -190,7 +196,8 @@ class TableDescription:
     bucket_mode: Annotated[str, Field(examples=["hash_dynamic"])]
     deletion_vectors: bool
     indexes: Sequence[DeclaredIndex]
-    global_indexes: Sequence[GlobalIndexFiles]
+    global_indexes: Sequence[GlobalIndexFiles] | None
+    """Null if the index manifest is damaged or missing."""
     iceberg_refusal: Annotated[
         str | None,
         Field(description="Why Iceberg's clients cannot read the table, or not every file that it may have."),

@@ -324,9 +324,20 @@ def test_a_table_is_described_with_its_global_indexes(indexed: Indexed) -> None:
 
     described = indexed.service.describe(indexed.made.ref, SnapshotSelector(), lambda *_: None)
 
-    assert [astuple(each) for each in described.global_indexes] == [
+    assert [astuple(each) for each in described.global_indexes or ()] == [
         ("id", "btree", 1, 40, path.stat().st_size)
     ]
+
+
+def test_a_table_is_described_without_its_index_manifest(indexed: Indexed) -> None:
+    indexed.commit(2)
+    (manifest,) = (indexed.made.directory / "manifest").glob("index-manifest-*")
+    manifest.write_bytes(b"no Avro")
+
+    described = indexed.service.describe(indexed.made.ref, SnapshotSelector(), lambda *_: None)
+
+    assert described.snapshot is not None
+    assert described.global_indexes is None
 
 
 def test_a_warm_plan_reads_nothing(indexed: Indexed) -> None:
