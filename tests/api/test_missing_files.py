@@ -160,7 +160,7 @@ def test_a_service_whose_only_warehouse_is_missing_is_not_ready(serve: Serve, tm
 
     problem = answer.json()
     assert (answer.status_code, problem["type"]) == (503, "urn:paimon-index:error:not-ready")
-    assert problem["detail"].startswith("no warehouse is there")
+    assert problem["detail"].startswith("no warehouse exists")
     assert str(tmp_path) not in problem["detail"]
     assert live.status_code == 200
 

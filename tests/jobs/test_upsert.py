@@ -349,7 +349,7 @@ def test_tables_that_are_not_written_here_are_refused(jobs: Jobs, tmp_path: Path
         keys=("k",),
         options={"bucket": "1", "merge-engine": "aggregation"},
     )
-    with pytest.raises(JobError, match=r"a key of table golden\.sum more than once"):
+    with pytest.raises(JobError, match=r"merge engine of table golden\.sum would merge"):
         jobs.run("upsert", tmp_path, table("sum"), paths=[], query="SELECT 1 k, int(id) v FROM range(2)")
 
 
