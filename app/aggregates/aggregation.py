@@ -7,18 +7,21 @@ are exactly the matching rows, and the values that each aggregate needs are know
 aggregate           what settles a file whose matching rows are known
 ==================  ==========================================================================================
 COUNT of rows       nothing else
-COUNT of a column   the number of nulls in its statistics, if every row matches and lives; else an index
-MIN, MAX            bounds in its statistics, if every row matches and these are values; else an index
-SUM, facets         an index with the rows of each value: bitmap, range bitmap or BSI
+COUNT of a column   the number of nulls in its statistics, if every row matches and lives, or if all of the
+                    file's rows are NULL or none is; else an index
+MIN, MAX            bounds in its statistics, if these are values and every row matches, or none is NULL and
+                    they are equal; else an index
+SUM                 bounds of that kind that are equal; else an index
+facets              an index with the rows of each value: bitmap, range bitmap or BSI
 ==================  ==========================================================================================
 
-Values of partition columns are always known. All other files are *open*: files that merge, and files whose
-index is missing or leaves a doubt. They widen each value to a range that surely holds it; a caller who reads
-just these files, and adds their values to the settled ones, has the exact answer.
+Values of partition columns are always known. All other files are *open*, unless they cannot change a value:
+files that merge, and files whose index is missing or leaves a doubt. They widen each value to a range that
+surely holds it; a caller who reads just these files, and adds their values to the settled ones, has the exact
+answer.
 
-Values of CHAR compare padded, those of FLOAT and DOUBLE have no exact sum, and timestamps of more than six
-digits share keys: where that matters, files are open, except for partition columns
-(:mod:`app.aggregates.values`).
+Values of CHAR are padded, those of FLOAT and DOUBLE have no exact sum, and timestamps of more than six digits
+share keys: where that matters, files are open, except for partition columns (:mod:`app.aggregates.values`).
 """
 
 from __future__ import annotations
@@ -67,6 +70,8 @@ def aggregate(
     opened = np.sort(np.concatenate([kept[~is_exact], unsettled]))
     version.keep_derived()
     groups, groups_total = answer.groups(opened, request.top)
+    if isinstance(answer, Totals) and all(value.exact for value in groups[0].values):
+        opened = opened[:0]
     warnings = (
         *question.doubts.values(),
         *decisions.warnings.all,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.aggregates.answers import AggregateFunction, AggregateGroup, AggregateValue, Function
 from app.aggregates.question import Question, type_of
-from app.aggregates.values import Ends, FileValues, NotKnownError, open_files, partition_counts
+from app.aggregates.values import Ends, FileValues, NotKnownError, as_read, open_files, partition_counts
 from app.errors import CorruptIndexError, RequestError
 from app.planning import FileBounds, Version
 from app.planning.plan import PlanState
@@ -25,17 +25,19 @@ Counts: TypeAlias = Sequence[tuple[Value, int]]
 
 @dataclass(slots=True, eq=False)
 class _Statistics:
-    """A column's bounds in files all of whose rows match."""
+    """A column's bounds in files whose matching rows are known."""
 
     bounds: ColumnBounds
+    valued: NDArray[np.int64]  # Shape (k,): matching rows with a value.
     is_known: NDArray[np.bool_]  # Shape (k,): the bounds determine the aggregate.
 
     def counts(self, at: NDArray[np.int64], function: Function) -> Counts:
-        bounds = self.bounds.take(at)
-        valued = bounds.row_count - bounds.null_count
+        bounds, valued = self.bounds.take(at), self.valued[at]
         count, having = int(valued.sum()), valued > 0
         if not count or function is Function.COUNT:
             return ((0, count),) if count else ()
+        if function is Function.SUM:
+            return list(zip(bounds.low[having].tolist(), valued[having].tolist(), strict=True))
         is_min = function is Function.MIN
         return ((int(bounds.low[having].min() if is_min else bounds.high[having].max()), count),)
 
@@ -106,14 +108,11 @@ class Totals:
         A file is settled for all aggregates or for none: callers add their own values of the others. Still,
         its value of one aggregate narrows the bounds of that one.
         """
-        row_counts = self.state.files.columns.row_counts
-        is_whole = self.state.rows_left[files] == row_counts[files]
-        whole, places = files[is_whole], np.cumsum(is_whole) - 1
         at_once = []
         for part in self._parts:
-            part.statistics = self._statistics(part, whole)
+            part.statistics = self._statistics(part, files)
             if part.statistics is not None:
-                part.is_known[whole] = part.statistics.is_known
+                part.is_known[files] = part.statistics.is_known
             elif self._is_plain(part.column):
                 part.is_known[files] = True
             at_once.append(part.is_known[files])
@@ -127,13 +126,17 @@ class Totals:
         for part, is_known in zip(self._parts, at_once, strict=True):
             for settles in (False, True):
                 at = np.flatnonzero(is_known & (is_settled == settles))
-                part.add(self._counts_at_once(part, files[at], places[at]), is_settled=settles)
+                part.add(self._counts_at_once(part, files[at], at), is_settled=settles)
         self.rows += int(self.state.rows_left[files[is_settled]].sum())
         return [int(file) for file in files[~is_settled]]
 
     def groups(self, opened: NDArray[np.int64], top: int | None) -> tuple[list[AggregateGroup], int]:  # noqa: ARG002 - of groups
         """Returns the one group, widened by open files. Raises RequestError if a sum exceeds its type."""
-        return [AggregateGroup({}, self.rows, [self._value(part, opened) for part in self._parts])], 1
+        values = [self._value(part, opened) for part in self._parts]
+        if all(value.exact for value in values):
+            # Callers need not read the open files then.
+            values = [replace(value, settled=value.value) for value in values]
+        return [AggregateGroup({}, self.rows, values)], 1
 
     def _is_doubted(self, column: DataField) -> bool:
         return column.id in self.question.doubts
@@ -150,11 +153,12 @@ class Totals:
         bounds = file_bounds.values(column, files) if len(files) else None
         if bounds is None:
             return None
+        matching = self.state.rows_left[files]
+        is_whole, is_empty = matching == bounds.row_count, bounds.null_count == bounds.row_count
+        # NULLs may be among the matching rows of a part or not, unless all rows are NULL or none.
         is_known = self._are_written_alike(files, column) & (bounds.null_count >= 0)
+        is_known &= is_whole | is_empty | (bounds.null_count == 0)
         if function is not Function.COUNT:
-            is_empty = bounds.null_count == bounds.row_count
-            if function is Function.SUM:
-                return _Statistics(bounds, is_known & is_empty)
             are_values = np.zeros(len(files), np.bool_)
             for number, part_of_files, rows in self.state.files.by_manifest(files):
                 names = self.state.files.manifests[number].file_names.take(rows)
@@ -164,8 +168,12 @@ class Totals:
             bounds = replace(
                 bounds, has_low=bounds.has_low & are_values, has_high=bounds.has_high & are_values
             )
-            is_known &= is_empty | (bounds.has_low & bounds.has_high)
-        return _Statistics(bounds, is_known)
+            has_ends = bounds.has_low & bounds.has_high
+            if has_ends.any():
+                is_single = bounds.low == bounds.high
+                has_ends &= is_single if function is Function.SUM else is_whole | is_single
+            is_known &= is_empty | has_ends
+        return _Statistics(bounds, np.where(is_empty, 0, matching - bounds.null_count), is_known)
 
     def _are_written_alike(self, files: NDArray[np.int64], column: DataField) -> NDArray[np.bool_]:
         """Returns True for files in which a column has its present type, shape (k,)."""
@@ -218,28 +226,33 @@ class Totals:
             size = len(valued) if rows is None else valued.intersection_cardinality(rows)
             return ((0, size),) if size else ()
         index, space = values.row_index(column)
-        return [(space.value(key), size) for key, size in index.key_counts(rows)]
+        return [(as_read(space.value(key), column.type), size) for key, size in index.key_counts(rows)]
 
     def _value(self, part: _Part, opened: NDArray[np.int64]) -> AggregateValue:
         aggregate, data_type = part.aggregate, type_of(part.aggregate, part.column)
         settled, determined = part.settled.value, part.determined.value
         files = opened[~part.is_known[opened]]
-        value, low, high = determined, determined, determined
+        value, low, high, is_exact = determined, determined, determined, not len(files)
         if len(files):
-            value = None
             if aggregate.function is Function.COUNT:
                 high = part.determined.count + int(self.state.rows_left[files].sum())
             elif aggregate.function is Function.SUM:
                 low = high = None
             else:
                 low, high = self._ends(part.column, files).around(aggregate.function, determined)
+            # Open files cannot change a value at both ends of its range, such as MIN 0 among bounds from 0.
+            is_exact = determined is not None and all(
+                end is not None and part.determined.key(end) == part.determined.key(determined)
+                for end in (low, high)
+            )
+            value = determined if is_exact else None
         if not (_holds(data_type, value) and _holds(data_type, settled)):
             raise RequestError(
                 f"{aggregate.function} of {aggregate.column!r} does not fit {data_type}, as in SQL: "
                 "filter more"
             )
         written = [to_json(number, data_type) for number in (value, low, high, settled)]
-        return AggregateValue(aggregate.function, aggregate.column, not len(files), *written)
+        return AggregateValue(aggregate.function, aggregate.column, is_exact, *written)
 
     def _ends(self, column: DataField | None, files: NDArray[np.int64]) -> Ends:
         if column is None or self._is_doubted(column):

@@ -64,12 +64,11 @@ class FileValues:
     def row_index(self, column: DataField, *, counts_only: bool = False) -> tuple[RowIndex, KeySpace]:
         """Opens an index that has the rows of each value of a column, or at least which rows have one.
 
-        Raises NotKnownError without such an index, or if values that differ in SQL may share a key in it;
+        Raises NotKnownError without such an index, or if values that differ may share a key in it;
         CorruptIndexError if it is damaged.
         """
         space, written = key_space(column.type), self._written.get(column.id)
-        is_alike = column.type.root is TypeRoot.CHAR or (space is not None and space.lossy)
-        if self.index is None or space is None or written is None or (is_alike and not counts_only):
+        if self.index is None or space is None or written is None or (space.lossy and not counts_only):
             raise NotKnownError
         for kind in _COUNTED:
             for entry in self.index.entries.get(written.name, ()):
@@ -94,7 +93,7 @@ class FileValues:
         index, space = self.row_index(column)
         uncounted = count
         for key, size in index.key_counts(rows):
-            yield space.value(key), size
+            yield as_read(space.value(key), column.type), size
             uncounted -= size
         nulls = len(index.null_rows() if rows is None else index.null_rows() & rows)
         if nulls:
@@ -156,7 +155,7 @@ def partition_counts(
     for members in group_rows(codes):
         partition = state.files.columns.partitions[int(codes[members[0]])]
         stored = version.partitions.values(partition)[place]
-        value = None if stored is None else _as_read(stored, column.type)
+        value = None if stored is None else as_read(stored, column.type)
         counts.append((value, int(state.rows_left[files[members]].sum())))
     return counts
 
@@ -196,7 +195,7 @@ class Ends:
         return settled, None if self.high is None else max(self.high, settled, key=self.key)
 
 
-def _as_read(value: Value, data_type: DataType) -> Value:
+def as_read(value: Value, data_type: DataType) -> Value:
     """Converts a stored value to the one that Spark reads: CHAR is padded, timestamps are cut."""
     if isinstance(value, bytes) and data_type.root is TypeRoot.CHAR:
         characters = len(value.translate(None, _CONTINUATION))
@@ -208,15 +207,15 @@ def _as_read(value: Value, data_type: DataType) -> Value:
 
 def _low_end(stored: Value, data_type: DataType) -> Value:
     """Returns a lower bound of values, stored or read, from this stored one on."""
-    return min(stored, _as_read(stored, data_type))
+    return min(stored, as_read(stored, data_type))
 
 
 def _high_end(stored: Value, data_type: DataType) -> Value | None:
     """Returns an upper bound of values, stored or read, up to this stored one; None if unknown."""
     if data_type.root is TypeRoot.CHAR and isinstance(stored, bytes):
         # A prefix of the bound that continues below a blank is above it when padded.
-        return None if any(byte < _BLANK[0] for byte in stored) else _as_read(stored, data_type)
-    return max(stored, _as_read(stored, data_type))
+        return None if any(byte < _BLANK[0] for byte in stored) else as_read(stored, data_type)
+    return max(stored, as_read(stored, data_type))
 
 
 def _taken(values: Values, matter: NDArray[np.bool_]) -> list[Value]:

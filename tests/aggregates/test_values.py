@@ -7,11 +7,12 @@ import pytest
 
 from app.aggregates.aggregation import aggregate
 from app.aggregates.answers import AggregateAnswer, AggregateFunction, AggregateRequest, Function
+from app.file_index.index_kinds import BITMAP
 from app.planning.request.limits import Limits
 from app.planning.service import IndexService
 from app.types import DataField, Value, parse_type
 from app.types.binary_row.row import serialize_row
-from tests.tables import MadeTable, entry, no_statistics, open_service, statistics
+from tests.tables import MadeTable, entry, index_of, no_statistics, open_service, statistics
 
 CODE = DataField(0, "code", parse_type("CHAR(4)"))
 AT = DataField(0, "at", parse_type("TIMESTAMP(9)"))
@@ -147,3 +148,35 @@ def test_open_files_leave_every_form_of_their_partition_open(tmp_path: Path, ser
 
     told = {group.key["code"]: (group.rows, group.values[0].exact) for group in answer.groups}
     assert told == {"a   ": (2, False), "b   ": (2, True)}
+
+
+def test_an_index_counts_every_form_of_a_padded_value_as_one(tmp_path: Path, service: IndexService) -> None:
+    code = DataField(0, "code", CODE.type)
+    made = MadeTable.make(tmp_path, [code])
+    rows: list[Value | None] = [b"a", b"a ", None, "é".encode(), b"a   ", b"b"]
+    made.commit(
+        [
+            entry(
+                file_name=f"data-{at}.parquet",
+                row_count=len(rows),
+                embedded_index=index_of({code: rows}, BITMAP),
+                **no_statistics(),
+            )
+            for at in range(2)
+        ]
+    )
+    ends = [AggregateFunction(function=each, column="code") for each in (Function.MIN, Function.MAX)]
+
+    groups = asked(service, made, AggregateRequest(group_by=["code"]))
+    of_one = asked(service, made, AggregateRequest(group_by=["code"], filter="code = 'a'"))
+    [least, greatest] = asked(service, made, AggregateRequest(aggregates=ends)).groups[0].values
+
+    assert {group.key["code"]: group.rows for group in groups.groups} == {
+        "a   ": 6,
+        "b   ": 2,
+        "é   ": 2,
+        None: 2,
+    }
+    assert (groups.exact, groups.open_files) == (True, [])
+    assert [(group.key["code"], group.values[0].value) for group in of_one.groups] == [("a   ", 6)]
+    assert (least.value, greatest.value) == ("a   ", "é   ")
