@@ -109,11 +109,9 @@ class Readers:
         """Runs work in a thread without a caller."""
         self._pool.submit(work)
 
-    @contextmanager
-    def decoding(self, path: str) -> Iterator[Claim]:
-        """Acquires a core, and a claim on memory for the expanded file."""
-        with self.core(), LEDGER.claim("decoding", path=path, line=self.warehouse) as claim:
-            yield claim
+    def decoding(self, size: int, path: str) -> AbstractContextManager[Claim]:
+        """Claims memory for a file that is read and expanded, until its content is stored or given up."""
+        return LEDGER.claim("decoding", size, path=path, line=self.warehouse)
 
     @contextmanager
     def core(self) -> Iterator[None]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -17,6 +18,7 @@ from app.errors import (
     CorruptMetadataError,
     FileMissingError,
     LimitExceededError,
+    MemoryShortError,
     SnapshotExpiredError,
     UnsupportedFormatError,
 )
@@ -32,7 +34,7 @@ from app.table.records.expansion import claiming
 from app.table.resolution import ResolvedSnapshot
 from app.table.storage import TableReader
 from app.types.roaring import Buffer
-from app.work import give_memory_back
+from app.work import LEDGER, apart, give_memory_back
 
 Parsed = TypeVar("Parsed")
 Made = TypeVar("Made")
@@ -51,6 +53,9 @@ _SHARED_BYTES: Final = 128 << 10
 _SHARED_FILES: Final = 4
 # Larger embedded indexes take as long to fetch from the shared tier as from the warehouse.
 _SHARED_INDEX_BYTES: Final = 4 << 20
+
+# Memory to decode a file with embedded indexes, by its bytes: these expand little, and are joined once.
+_DECODING: Final = 4
 
 # Name of a file in the table's manifest directory, and its size in bytes if that is recorded.
 MetadataFile: TypeAlias = "tuple[str, int | None]"
@@ -241,28 +246,29 @@ class TableMetadata:
         form, entry = decoding.disk_form, self._entry(file, decoding)
         if form is None:
             return self._read(file, decoding.parse, is_kept=True)
-        read = partial(self._read, file, decoding.parse, is_kept=False)
         columns = None if entry is None else entry.get()
         if columns is None and entry is not None and in_shared_tier:
             columns = entry.fetch()
-        if columns is None:
-            decoded = read()
-            if entry is not None:
-                made = form.columns(decoded)
-                entry.put(made)
-                if in_shared_tier and made["embedded_indexes"].nbytes <= _SHARED_INDEX_BYTES:
-                    entry.share(made)
-                # Mapped columns take less memory than decoded ones.
-                columns = entry.get()
-        if columns is not None:
-            decoded = form.open(columns, entry, read)
-        if (
-            budget is None
-            or (columns is not None and not columns.held)
-            or budget.reserve(form.weigh(decoded))
-        ):
-            return decoded
-        return form.open(self._spill(file, form.columns(decoded)), entry, read)
+        read = partial(self._read, file, decoding.parse, is_kept=False)
+        with ExitStack() as claimed:
+            if columns is None:
+                decoded = claimed.enter_context(self._decoded(file, decoding.parse, is_kept=False))
+                if entry is not None:
+                    made = form.columns(decoded)
+                    entry.put(made)
+                    if in_shared_tier and made["embedded_indexes"].nbytes <= _SHARED_INDEX_BYTES:
+                        entry.share(made)
+                    # Mapped columns take less memory than decoded ones.
+                    columns = entry.get()
+            if columns is not None:
+                decoded = form.open(columns, entry, read)
+            if (
+                budget is None
+                or (columns is not None and not columns.held)
+                or budget.reserve(form.weigh(decoded))
+            ):
+                return decoded
+            return form.open(self._spill(file, form.columns(decoded)), entry, read)
 
     def _spill(self, file: MetadataFile, columns: Mapping[str, pa.Array]) -> Columns:
         try:
@@ -270,33 +276,43 @@ class TableMetadata:
         except OSError as error:
             raise LimitExceededError(
                 f"{self._path(file[0])}: the manifests of the version take more than a quarter of the memory "
-                f"for caches, and no file can be written to the temporary directory, TMPDIR, in their place "
-                f"({error.strerror or error}): give PAIMON_INDEX_DISK_CACHE a directory, or raise "
-                "PAIMON_INDEX_MEMORY_BYTES",
+                f"for caches, and no temporary file takes their place ({error.strerror or error}): give "
+                "TMPDIR or PAIMON_INDEX_DISK_CACHE a directory on a disk, or raise PAIMON_INDEX_MEMORY_BYTES",
                 limit=self._reader.manifests.capacity // _SHARE_OF_CACHE,
             ) from error
 
     def _read(self, file: MetadataFile, parse: Callable[[Buffer], Parsed], *, is_kept: bool) -> Parsed:
+        with self._decoded(file, parse, is_kept=is_kept) as decoded:
+            return decoded
+
+    @contextmanager
+    def _decoded(
+        self, file: MetadataFile, parse: Callable[[Buffer], Parsed], *, is_kept: bool
+    ) -> Iterator[Parsed]:
+        """Read and decode a file. Its memory is claimed before the read, until the end of the block."""
         name, size = file
-        path = self._path(name)
-        try:
-            # Writers name these files after random UUIDs, so names stay unique even if the table is dropped
-            # and created again.
-            with (
-                self._reader.readers.room(size or 0, path),
-                self._storage.reading(path, size, is_kept=is_kept) as data,
-                self._reader.readers.decoding(path) as claim,
-                claiming(claim.grow_to),
-            ):
-                decoded, length = decode(path, data, parse), len(data)
-        except FileMissingError as error:
-            raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired", path=path) from error
-        # Avro cut between two blocks is valid Avro with fewer records: only the size reveals it.
-        if size is not None and length != size:
-            report_undecodable(path)
-            actual = "more" if length > size else length
-            raise CorruptMetadataError(f"expected a file of {size} bytes, found {actual}", path=path)
-        return decoded
+        path, known = self._path(name), size or 0
+        # A file that expands more claims the rest step by step, as far as there is room.
+        expected = int(min(_DECODING * known, max(known, LEDGER.room / _DECODING)))
+        with self._reader.readers.decoding(expected, path) as claim:
+            try:
+                # Writers name these files after random UUIDs, so names stay unique even if the table is
+                # dropped and created again.
+                with (
+                    self._storage.reading(path, size, is_kept=is_kept) as data,
+                    self._reader.readers.core(),
+                    claiming(lambda total: claim.grow_to(known + total)),
+                ):
+                    decoded, length = decode(path, data, parse), len(data)
+                    del data
+            except FileMissingError as error:
+                raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired", path=path) from error
+            # Avro cut between two blocks is valid Avro with fewer records: only the size reveals it.
+            if size is not None and length != size:
+                report_undecodable(path)
+                actual = "more" if length > size else length
+                raise CorruptMetadataError(f"expected a file of {size} bytes, found {actual}", path=path)
+            yield decoded
 
     def _get_all(
         self,
@@ -326,11 +342,17 @@ class TableMetadata:
         in_shared_tier = len(missing) >= _SHARED_FILES or total >= _SHARED_BYTES
         is_quick = self._storage.is_local and total <= _SMALL_BYTES
         readers, alone_seconds = self._reader.readers, _QUICK_SECONDS if is_quick else 0
-        read = readers.map(
-            lambda file: self._get(cache, file, decoding, budget, in_shared_tier=in_shared_tier),
-            missing,
-            alone_seconds=alone_seconds if at_once else math.inf,
-        )
+
+        def load(file: MetadataFile) -> Parsed:
+            return self._get(cache, file, decoding, budget, in_shared_tier=in_shared_tier)
+
+        # Each file waits for its own memory; as one piece of work, all but the first would be refused.
+        with apart():
+            try:
+                read = readers.map(load, missing, alone_seconds=alone_seconds if at_once else math.inf)
+            except (LimitExceededError, MemoryShortError):
+                # Those that were loaded are cached; the others may fit one after the other.
+                read = list(map(load, missing))
         loaded |= zip(missing.values(), read, strict=True)
         if total > _LARGE_BYTES:
             readers.submit_detached(give_memory_back)

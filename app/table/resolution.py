@@ -289,8 +289,7 @@ def read_schema(reader: TableReader, references: References, schema_id: int) -> 
     path, data = references.schema_path(schema_id), references.read_schema(schema_id)
 
     def load() -> TableSchema:
-        with reader.readers.decoding(path) as claim:
-            claim.grow_to(_MEMORY_PER_BYTE * len(data))
+        with reader.readers.decoding(_MEMORY_PER_BYTE * len(data), path), reader.readers.core():
             return decode(path, data, TableSchema.read)
 
     schema: TableSchema = reader.metadata.get_or_load(("schema", content_digest(data)), load)

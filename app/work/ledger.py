@@ -263,9 +263,11 @@ class Ledger:
         """Adds ``size`` bytes to a claim once there is room; raises what :meth:`claim` raises."""
         total = claim.held.size + size
         if total > self.room:
+            others = claim.held.size - claim.size
+            beside = f", beside {others} that its request holds," if others else ""
             raise LimitExceededError(
-                f"{total} bytes for {claim} are more than a process of {self.limit} bytes may use, unless "
-                "the operator raises PAIMON_INDEX_MEMORY_BYTES",
+                f"{total - others} bytes for {claim}{beside} are more than a process of {self.limit} bytes "
+                "may use, unless the operator raises PAIMON_INDEX_MEMORY_BYTES",
                 limit=self.limit,
             )
         if claim.held.size or claim.most is not None:

@@ -3,6 +3,8 @@
 import contextlib
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
 from threading import Barrier
 from typing import Any
 
@@ -12,6 +14,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError, PaimonIndexError, SnapshotExpiredError, UnsupportedFormatError
+from app.planning.request.limits import CacheBytes
 from app.table import Catalog, ResolvedSnapshot, Table, TableReader, TableSchema
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
@@ -26,6 +29,8 @@ from app.types.binary_row.row import read_row
 from app.types.civil_time import NANOS_PER_MILLI
 from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS
 from app.types.index_files import DELETION_VECTORS
+from app.work import LEDGER, MappedBytes
+from benchmarks.synthetic import write_snapshot
 from tests import golden_cases
 from tests.examples import examples
 from tests.file_bounds import FileBounds, by_file
@@ -34,7 +39,7 @@ from tests.golden_checks import for_each, together
 from tests.memory_storage import MemoryStorage
 from tests.sessions import UTC
 from tests.table.conftest import DIRECTORY, NAME, metadata_reads
-from tests.tables import avro, entry, manifest, record
+from tests.tables import MadeTable, avro, columns_of, entry, manifest, open_service, record
 
 
 def test_what_is_written_once_is_read_once(table: Table, storage: MemoryStorage) -> None:
@@ -85,6 +90,47 @@ def test_a_new_version_decodes_only_what_it_added(table: Table, storage: MemoryS
     manifests = table.metadata.manifests(newer)
     assert len(manifests) == len(table.metadata.manifest_files(newer)) > len(added) > 0
     assert [path.rpartition("/")[2] for path in metadata_reads(storage)] == added
+
+
+def test_manifests_that_do_not_fit_side_by_side_are_read_in_turn(
+    tmp_path: Path, limit_memory: Callable[[int], None]
+) -> None:
+    """As part of a plan, which claims memory for its files once it has decided about them."""
+    made = MadeTable.make(tmp_path, columns_of("id: INT"))
+    index = np.random.default_rng(7).bytes(1 << 20)
+    manifests = [
+        made._write_manifest(f"manifest-{at}", [entry(file_name=str(at), row_count=1, embedded_index=index)])  # noqa: SLF001
+        for at in range(24)
+    ]
+    write_snapshot(made.directory, 1, manifests, [], rows=24)
+
+    with closing(open_service(tmp_path, cache_bytes=CacheBytes(manifests=1 << 20, plans=0))) as service:
+        limit_memory(40 << 20)
+        assert len(made.plan(service).files) == 24
+
+
+def test_memory_is_held_until_what_was_decoded_is_stored(
+    tmp_path: Path, limit_memory: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = MadeTable.make(tmp_path, columns_of("id: INT"))
+    index = np.random.default_rng(7).bytes(1 << 20)
+    written = made._write_manifest("manifest-0", [entry(row_count=1, embedded_index=index)])  # noqa: SLF001
+    write_snapshot(made.directory, 1, [written], [], rows=1)
+    claimed: list[int] = []
+    map_file = MappedBytes.map
+
+    def noting(descriptor: int) -> MappedBytes:
+        claimed.append(LEDGER.claimed["decoding"])
+        return map_file(descriptor)
+
+    monkeypatch.setattr(MappedBytes, "map", noting)
+    with closing(open_service(tmp_path, cache_bytes=CacheBytes(manifests=1, plans=0))) as service:
+        limit_memory(40 << 20)
+        made.plan(service)
+
+    assert claimed
+    assert min(claimed) >= len(index)
+    assert not LEDGER.claimed["decoding"]
 
 
 @pytest.mark.parametrize("kind", ["manifest-list-", "manifest-", "index-manifest-"])
