@@ -7,6 +7,7 @@ that importing this module reads no environment.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -51,6 +52,7 @@ from app.release import __version__
 from app.server import Processes, Stopping, request_limit
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.storage import Listings
+from app.storage.disk import temporary_directory
 from app.storage.locations import without_credentials
 from app.telemetry import Accounting, Telemetry
 from app.work.memory import prepare_process
@@ -69,6 +71,15 @@ def __getattr__(name: str) -> FastAPI:
     if name == "app":
         return create_app()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _log_places(settings: Settings) -> None:
+    if settings.shared_cache is not None:
+        _log.info("the shared cache is %s", without_credentials(settings.shared_cache))
+    try:
+        temporary_directory(os.environ.get("TMPDIR"))
+    except OSError as error:
+        _log.warning("the service writes no temporary files, and refuses tables beyond its caches: %s", error)
 
 
 def create_app(settings: Settings | None = None, service: IndexService | None = None) -> FastAPI:
@@ -97,8 +108,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
             _log.warning(
                 "%sAUTH=off: everybody who reaches this service may read its warehouses", ENVIRONMENT_PREFIX
             )
-        if settings.shared_cache is not None:
-            _log.info("the shared cache is %s", without_credentials(settings.shared_cache))
+        _log_places(settings)
         telemetry.start()
         processes.start()
         app.state.runtime = runtime = Runtime.start(settings, service, telemetry.background)

@@ -29,7 +29,9 @@ from app.memory_budget import PROCESS_BYTES, MemoryBudget
 from app.opening import open_shared_store, signing_key
 from app.settings import Settings
 from app.storage import RetryPolicy, Warehouse, Writing
+from app.storage.disk import temporary_directory
 from app.work import time_limit
+from app.work.memory import is_in_memory
 
 _STORAGE_SECONDS: Final = 20.0
 _MAX_LISTED: Final = 20
@@ -149,6 +151,17 @@ def _check_system(_: Settings) -> Iterator[Finding]:
         yield Finding("system", Outcome.OK, state)
 
 
+def _check_temporary_files(_: Settings) -> Iterator[Finding]:
+    check = "temporary files"
+    try:
+        directory = temporary_directory(os.environ.get("TMPDIR"))
+    except OSError as error:
+        advice = "let TMPDIR name a directory on a disk, or plans of tables that exceed the caches fail"
+        yield Finding(check, Outcome.WARNING, str(error), advice)
+        return
+    yield Finding(check, Outcome.OK, f"{directory} can be written to, and is on a disk")
+
+
 def _check_disk_cache(settings: Settings) -> Iterator[Finding]:
     if settings.disk_cache is None:
         return
@@ -164,6 +177,10 @@ def _check_disk_cache(settings: Settings) -> Iterator[Finding]:
         return
     free = status.f_bavail * status.f_frsize
     state = f"{directory} can be written to, {free >> 20} MiB are free"
+    if is_in_memory(settings.disk_cache):
+        advice = "name a directory on a disk: files in memory count against the limit of the process"
+        yield Finding("disk cache", Outcome.WARNING, f"{directory} is in memory", advice)
+        return
     if free < settings.disk_cache_bytes:
         advice = f"lower PAIMON_INDEX_DISK_CACHE_BYTES ({settings.disk_cache_bytes}) or give it a larger disk"
         yield Finding("disk cache", Outcome.WARNING, state, advice)
@@ -283,6 +300,7 @@ CHECKS: Final[tuple[Callable[[Settings], Iterator[Finding]], ...]] = (
     _check_memory,
     _check_clock,
     _check_system,
+    _check_temporary_files,
     _check_disk_cache,
     _check_shared_cache,
     _check_warehouses,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -109,7 +110,9 @@ def local_file(warehouse: Warehouse, path: str) -> Iterator[Path]:
     if (place := warehouse.local_path(path)) is not None:
         yield place
         return
-    directory = Path(tempfile.mkdtemp(prefix="paimon-index-job-"))
+    # Named, since the standard library may take the current directory instead of one that is missing.
+    parent = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - a private directory is made in it
+    directory = Path(tempfile.mkdtemp(prefix="paimon-index-job-", dir=parent))
     try:
         # A copy in parts, so that a file of any size takes little memory.
         copy, size = directory / path.rpartition("/")[2], warehouse.size(path)

@@ -40,7 +40,8 @@ def shared_directory() -> Iterator[Path]:
 
     Raises SettingsError if no place can be written to.
     """
-    for parent in (_MEMORY_DIRECTORY, None):
+    # Named, since the standard library may take the current directory instead of one that is missing.
+    for parent in (_MEMORY_DIRECTORY, os.environ.get("TMPDIR") or "/tmp"):  # noqa: S108 - as above
         with suppress(OSError):
             # Shared memory first: a container may have no other writable place.
             directory = TemporaryDirectory(

@@ -20,6 +20,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -45,6 +46,7 @@ _OWN_MAPPING_BYTES: Final = 5 << 20
 _KEPT_FREE_BYTES: Final = 128 << 20
 _SWITCH_SECONDS: Final = 0.001
 _PROCESSES: Final = Path("/proc")
+_RESIDENT: Final = re.compile(rb"^(VmRSS|RssAnon|RssShmem):\s*(\d+) kB$", re.MULTILINE)
 
 HELPERS: Final[dict[str, None]] = {}
 """Process ids of workers of this process, whose memory counts as its own; the values are not used."""
@@ -79,17 +81,19 @@ def give_memory_back() -> None:
 
 
 def resident_bytes() -> int:
-    """Bytes resident in this process and its helpers, without pages of mapped files; 0 if unknown."""
+    """Bytes resident in this process and its helpers, without pages of files on disks; 0 if unknown."""
     return sum(map(resident_bytes_of, ("self", *HELPERS)))
 
 
 def resident_bytes_of(process: str) -> int:
     """Bytes resident in one process, by its id; 0 if unknown."""
     try:
-        _, resident, mapped, *_ = map(int, (_PROCESSES / process / "statm").read_text().split())
-    except (OSError, ValueError):
+        counts = dict(_RESIDENT.findall((_PROCESSES / process / "status").read_bytes()))
+    except OSError:
         return 0
-    return (resident - mapped) * os.sysconf("SC_PAGE_SIZE")
+    # Pages of files in memory stay: nobody can take them back. Some sandboxes count no kinds of pages.
+    kinds = (b"RssAnon", b"RssShmem") if b"RssAnon" in counts else (b"VmRSS",)
+    return sum(int(counts.get(kind, 0)) for kind in kinds) << 10
 
 
 class Scratch:
@@ -143,6 +147,7 @@ class MappedBytes(np.ndarray[Any, np.dtype[np.uint8]]):
 
 _SYSTEM: Final = Path("/")
 _FILES: Final = {"cgroup": ("memory.limit_in_bytes",), "cgroup2": ("memory.max", "memory.high")}
+_IN_MEMORY: Final = frozenset({"tmpfs", "ramfs"})
 _ADDRESS_SPACE: Final = "Max address space"
 # Address space that is reserved besides memory in use.
 _RESERVED_BYTES: Final = 1 << 30
@@ -212,6 +217,16 @@ def _mounts(system: Path, kind: str) -> Iterator[tuple[PurePosixPath, PurePosixP
         filesystem, _, options = after.split(" ", 2)
         if filesystem == kind and (kind == "cgroup2" or "memory" in options.split()[-1].split(",")):
             yield PurePosixPath(top), PurePosixPath(mount_point)
+
+
+def is_in_memory(path: str, system: Path = _SYSTEM) -> bool:
+    """Return True if the files of a directory take memory, as those of tmpfs do."""
+    device = os.stat(path).st_dev  # noqa: PTH116 - text in, text out
+    number = f"{os.major(device)}:{os.minor(device)}"
+    mounts = (line.partition(" - ") for line in _lines(system / "proc/self/mountinfo"))
+    return any(
+        before.split()[2] == number and after.split()[0] in _IN_MEMORY for before, _, after in mounts if after
+    )
 
 
 def _lines(path: Path) -> list[str]:

@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -66,6 +67,20 @@ def test_what_cannot_work_is_told(
 
     assert (status, checks[check]["outcome"]) == (1, "failed")
     assert checks[check]["advice"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "check"), [("TMPDIR", "temporary files"), ("PAIMON_INDEX_DISK_CACHE", "disk cache")]
+)
+def test_a_directory_in_memory_is_told(
+    monkeypatch: pytest.MonkeyPatch, golden: GoldenWarehouse, variable: str, check: str
+) -> None:
+    with TemporaryDirectory(dir="/dev/shm") as directory:
+        monkeypatch.setenv(variable, directory)
+        status, checks = diagnose("--warehouse", f"main={golden.root}")
+
+    assert (status, checks[check]["outcome"]) == (0, "warning")
+    assert "is in memory" in checks[check]["found"]
 
 
 @pytest.mark.parametrize(

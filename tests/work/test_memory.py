@@ -1,6 +1,8 @@
 """Buffers that large files share."""
 
 import contextlib
+import mmap
+import os
 import threading
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from app.errors import FileMissingError, LimitExceededError
 from app.storage import Warehouse
 from app.work.cores import Cores, waiting
 from app.work.ledger import Ledger
-from app.work.memory import MemoryLimit, Scratch
+from app.work.memory import MemoryLimit, Scratch, is_in_memory, resident_bytes_of
 
 LARGE = 5 << 20
 
@@ -93,6 +95,24 @@ class System:
 @pytest.fixture
 def system(tmp_path: Path) -> System:
     return System(tmp_path)
+
+
+def test_a_mount_tells_whether_files_are_in_memory(tmp_path: Path) -> None:
+    device = tmp_path.stat().st_dev
+    mount = f"36 35 {os.major(device)}:{os.minor(device)} / /tmp rw - "
+    root = tmp_path / "system"
+
+    for filesystem, expected in (("tmpfs", True), ("ramfs", True), ("ext4", False)):
+        System(root).write("proc/self/mountinfo", f"{mount}{filesystem} none rw")
+        assert is_in_memory(str(tmp_path), root) is expected
+
+
+def test_pages_of_files_in_memory_are_resident() -> None:
+    size = 32 << 20
+    before = resident_bytes_of("self")
+    with mmap.mmap(-1, size) as shared:
+        shared.write(bytes(size))
+        assert resident_bytes_of("self") - before > size // 2
 
 
 def test_without_groups_it_is_the_machine(system: System) -> None:

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import io
 import struct
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -153,20 +152,3 @@ def _read_batch(columns: Columns) -> pa.RecordBatch:
 def _schema(message: bytes) -> pa.Schema:
     # Many entries share a schema, and decoding it takes more time and memory than the rest.
     return pa.ipc.read_schema(pa.py_buffer(message))
-
-
-_KEY: Final = b"spilled"
-# Spilled bytes that weigh as one byte of memory: so a cache bounds its spilled files.
-_BYTES_A_BYTE: Final = 16
-
-
-def spill(columns: Mapping[str, pa.Array]) -> Columns:
-    """Writes columns, of one item each, to a temporary file, and maps it.
-
-    Raises OSError if the temporary directory cannot take it.
-    """
-    with tempfile.TemporaryFile() as file:
-        file.writelines(write_columns(_KEY, columns))
-        file.flush()
-        data = MappedBytes.map(file.fileno())
-    return Columns.read(_KEY, data, held=len(data) // _BYTES_A_BYTE)
