@@ -137,9 +137,9 @@ def main() -> None:
     try:
         _program((word,) if word in _COMMANDS else () if is_list else tuple(_COMMANDS))()
     except PaimonIndexError as error:
-        from app.cli.output import printable  # noqa: PLC0415 - its libraries are loaded by now
+        from app.cli.output import print_error  # noqa: PLC0415 - its libraries are loaded by now
 
-        typer.echo(f"error: {printable(_error_line(error))}", err=True)
+        print_error(error, _error_line(error))
         sys.exit(1)
 
 

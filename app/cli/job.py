@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import pyarrow.parquet as pq
 import typer
@@ -126,9 +127,22 @@ class JobOptions(WarehouseOptions):
             spark.stop()
 
 
+class _OnStandardError(logging.Handler):
+    """Prints what jobs announce. Rich replaces standard error while it shows a progress bar."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        typer.echo(printable(record.getMessage()), err=True)
+
+
+_ANNOUNCED: Final = _OnStandardError()
+
+
 @program.callback()
 def _group() -> None:
     """Run a Spark job over a table."""
+    logger = logging.getLogger("paimon_index.jobs")
+    logger.addHandler(_ANNOUNCED)
+    logger.setLevel(logging.INFO)
 
 
 @program.command("build-index", cls=Command)
@@ -240,7 +254,8 @@ def upsert_command(  # noqa: PLR0913 - one parameter per option
         int | None,
         typer.Option(
             min=1,
-            help="Number of assigners of dynamic buckets, unless the table sets it. Default: as the engine.",
+            help="Number of assigners of dynamic buckets, unless the table sets it. Default: one for each MiB "
+            "of rows.",
         ),
     ] = None,
     time_zone: TimeZoneOption = None,

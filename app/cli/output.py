@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -98,6 +99,12 @@ def print_warnings(warnings: Iterable[str]) -> None:
 def print_line(text: str) -> None:
     """Prints one line of text, taken literally."""
     _console().print(printable(text), markup=False, highlight=False, soft_wrap=True)
+
+
+def print_error(error: Exception, message: str | None = None) -> None:
+    """Prints an error to standard error, and each of its notes on a line of its own."""
+    for line in (f"error: {error if message is None else message}", *getattr(error, "__notes__", ())):
+        typer.echo(printable(line), err=True)
 
 
 def printable(text: str) -> str:

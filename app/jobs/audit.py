@@ -106,7 +106,8 @@ def audit(
     tasks.sort(key=lambda task: -task.file.row_count)
     columns: dict[tuple[str, str], AuditedColumn] = {}
     problems = []
-    for audited in run_tasks(spark, f"audit {table.name}", audit_file, tasks, advance):
+    size = sum(entries[number].file.file_size for number in files)
+    for audited in run_tasks(spark, f"audit {table.name}", audit_file, tasks, advance, size_bytes=size):
         path = files[audited.number].path
         if audited.verification is None:
             problems.append(AuditProblem(path, None, None, audited.problem or "", lost=False))

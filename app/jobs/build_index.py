@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Final
 
 from app.building import Advance, ColumnTypes, DataFile, advise, ignore_progress, table_options
 from app.errors import CommitConflictError, JobError, RequestError
-from app.file_index import FileIndexOptions
-from app.file_index.bloom_filter import BloomFilterOptions, rounded_items
+from app.file_index import FileIndexOptions, IndexDefinition
+from app.file_index.bloom_filter import BloomFilterOptions, payload_bytes, rounded_items
 from app.file_index.container import write
 from app.jobs.index_tasks import BuildTask, BuiltFile, IndexedFile, build_file, options_in_file
 from app.jobs.job_table import JobTable, Place, local_file
@@ -111,7 +111,8 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
         anyway: commits even if an index is larger than the data files beside it.
 
     Raises:
-        JobError: an index is larger than that; nothing is committed.
+        JobError: an index is larger than that; nothing is committed. Bloom filters, whose size the options
+            tell, are refused before the first task. Notes of the error are options to add.
     """
     committer, version = table.committer(), table.latest()
     entries = list(chosen_entries(table, version, partitions))
@@ -125,7 +126,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
         raise RequestError(
             f"table {table.name} has no option file-index.<type>.columns: set one, or pass options"
         )
-    run = JobRun(spark.sparkContext, secrets.token_hex(_TOKEN_BYTES))
+    token = secrets.token_hex(_TOKEN_BYTES)
     chosen = [entry for entry in entries if not (missing_only and has_index(entry))]
     tasks: dict[int, BuildTask] = {}
     for number, entry in enumerate(chosen):
@@ -137,15 +138,28 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
         )
         if in_file.indexes or has_index(entry):
             file = indexed_file(version, number, entry)
-            new_path = f"{file.path}-{run.token}-1{FILE_INDEX_SUFFIX}"
+            new_path = f"{file.path}-{token}-1{FILE_INDEX_SUFFIX}"
             take_off_in_file = frozenset((index.column, str(index.kind)) for index in removed_in_file.indexes)
             tasks[number] = BuildTask(table.place, file, in_file, take_off_in_file, new_path, rebuild)
+    checked = () if anyway else declared.indexes
+    expected = [(chosen[number], _expected_sizes(chosen[number], task)) for number, task in tasks.items()]
+    _check_sizes(table.name, version, checked, expected)
+    run = JobRun(spark.sparkContext, token)
     # The longest tasks go first, so that none runs alone at the end.
     ordered = sorted(tasks.values(), key=lambda task: -task.file.row_count)
     paths = {number: task.new_path for number, task in tasks.items()}
     files = FilesOfRun(run, partial(_files_in_same_directories, table.place, tuple(paths.values())))
     with WrittenFiles(table.writing, files) as written:
-        results = run_tasks(spark, f"build-index {table.name}", build_file, ordered, advance, group=run.token)
+        size = sum(chosen[number].file.file_size for number in tasks)
+        results = run_tasks(
+            spark,
+            f"build-index {table.name}",
+            build_file,
+            ordered,
+            advance,
+            size_bytes=size,
+            group=run.token,
+        )
         built = {result.number: result for result in results if result.is_new}
         new = [
             (chosen[number], _with_index(chosen[number], result, paths[number]))
@@ -153,8 +167,8 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
         ]
         # An attempt that Spark has repeated or given up may have left files that no result names.
         is_complete = run.settle()
-        if not anyway:
-            _check_sizes(table.name, version, declared, [(chosen[at], each) for at, each in built.items()])
+        found = [(chosen[number], result.sizes_of_new) for number, result in built.items()]
+        _check_sizes(table.name, version, checked, found)
         written.is_committing = True
         snapshot_id, overtaken = commit_replacements(committer, new)
     overtaken_ids = {identity(entry) for entry in overtaken}
@@ -200,34 +214,56 @@ def _indexes_to_take_off(
     return FileIndexOptions(indexes)
 
 
+def _expected_sizes(entry: ManifestEntry, task: BuildTask) -> dict[tuple[str, str], int]:
+    """Return the bytes of the bloom filters that a task will build at least, by column and kind."""
+    before = task.indexes_in_manifest()
+    expected = {}
+    for index in task.options.indexes:
+        # A file may have no value under a key of a map, and then gets an empty index.
+        if isinstance(index.options, BloomFilterOptions) and split_map_key(index.column)[1] is None:
+            size = payload_bytes(index.options.items, index.options.fpp)
+            key = index.column, str(index.kind)
+            # An index file beside the data file may have the index. Then a large one must not count.
+            if key not in before and (task.file.side_path is None or size < entry.file.file_size):
+                expected[key] = size
+    return expected
+
+
 def _check_sizes(
-    name: str, version: Version, declared: FileIndexOptions, files: Sequence[tuple[ManifestEntry, BuiltFile]]
+    name: str,
+    version: Version,
+    checked: Sequence[IndexDefinition],
+    files: Sequence[tuple[ManifestEntry, Mapping[tuple[str, str], int]]],
 ) -> None:
+    """Raises JobError if new indexes, by column and kind as each file names them, outweigh their files."""
     index_bytes: Counter[tuple[str, str]] = Counter()
     data_bytes: Counter[tuple[str, str]] = Counter()
-    for entry, file in files:
-        for (column, kind), size in file.built.items():
-            if (column, kind) not in file.before:
-                now = _present_name(version, entry.file.schema_id, column)
-                index_bytes[now, kind] += size
-                data_bytes[now, kind] += entry.file.file_size
+    for entry, sizes in files:
+        for (column, kind), size in sizes.items():
+            now = _present_name(version, entry.file.schema_id, column)
+            index_bytes[now, kind] += size
+            data_bytes[now, kind] += entry.file.file_size
     items = rounded_items(max((entry.file.row_count for entry, _ in files), default=1))
-    large = []
-    for index in declared.indexes:
+    large, to_add = [], []
+    for index in checked:
         size, data_size = (each[index.column, str(index.kind)] for each in (index_bytes, data_bytes))
         if size > data_size:
             is_roomy = isinstance(index.options, BloomFilterOptions) and index.options.items > items
-            option = f"{PREFIX}{index.kind}.{index.column}.items"
-            remedy = f"set the option {option}={items}" if is_roomy else "leave it out"
+            if is_roomy:
+                to_add.append(f"--option {PREFIX}{index.kind}.{index.column}.items={items}")
+            remedy = f"make room for {items:,} values" if is_roomy else "leave it out"
             large.append(
                 f"the {index.kind} of {index.column!r} takes {size:,} bytes beside {data_size:,} bytes of "
                 f"data: {remedy}"
             )
     if large:
-        raise JobError(
+        error = JobError(
             f"build-index {name} commits nothing, since without --anyway no index may be larger than its "
-            f"data: {'; '.join(large)}"
+            f"data: {'; '.join(large)}{'. Add to the command:' if to_add else ''}"
         )
+        for option in to_add:
+            error.add_note(option)
+        raise error
 
 
 def _files_in_same_directories(place: Place, paths: Iterable[str]) -> Iterator[str]:

@@ -62,6 +62,12 @@ class BuildTask:
         """Column and kind of each index to build."""
         return frozenset((index.column, str(index.kind)) for index in self.options.indexes)
 
+    def indexes_in_manifest(self) -> frozenset[tuple[str, str]]:
+        """Return column and kind of each index that the manifest holds."""
+        if self.file.embedded is None:
+            return frozenset()
+        return frozenset(_readable_indexes(self.file, self.place.open()))
+
 
 @dataclass(frozen=True, slots=True)
 class BuiltFile:
@@ -78,6 +84,11 @@ class BuiltFile:
     embedded: bytes | None = None
     size_bytes: int = 0
     row_count: int = 0
+
+    @property
+    def sizes_of_new(self) -> dict[tuple[str, str], int]:
+        """Bytes of each index that the file did not have."""
+        return {index: size for index, size in self.built.items() if index not in self.before}
 
 
 def build_file(task: BuildTask) -> BuiltFile:

@@ -22,7 +22,7 @@ from app.building import Advance, DataFile
 from app.errors import FilterError, UnsupportedFormatError
 from app.jobs.job_table import JobTable, Place, local_file
 from app.jobs.rows.incoming import padded, quoted
-from app.jobs.tasks import Lean, Progress, spark_failed
+from app.jobs.tasks import Lean, Progress, spark_failed, task_count
 from app.planning import Version
 from app.table.manifests import ManifestEntry
 from app.types import DataField, TypeRoot, type_json
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 _FILE: Final = "_paimon_index_file"
 _POSITION: Final = "_paimon_index_position"
 _POSITIONS: Final = pa.schema([(_FILE, pa.int64()), ("positions", pa.binary())])
-_MOST_TASKS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +68,11 @@ def matching_rows(
     for number, entry in files.items():
         path = version.source.paths.data_file(entry)
         groups[entry.file.schema_id].append(_ReadTask(number, path, entry.file.row_count))
+    label = f"delete {table.name}"
+    size = sum(entry.file.file_size for entry in files.values())
+    most_tasks = task_count(spark.sparkContext, label, len(files), size)
     frames = [
-        _frame(spark, table.place, fields, version.file_schema(schema_id).by_id, tasks)
+        _frame(spark, table.place, fields, version.file_schema(schema_id).by_id, tasks, most_tasks)
         for schema_id, tasks in groups.items()
     ]
     rows = reduce(lambda united, frame: united.unionAll(frame), frames)
@@ -79,7 +81,6 @@ def matching_rows(
     except (AnalysisException, ParseException) as error:
         raise FilterError(str(error).partition("\n")[0]) from error
     packed = matching.mapInArrow(Lean(_pack), f"{_FILE} bigint, positions binary")
-    label = f"delete {table.name}"
     try:
         with Progress(spark.sparkContext, label, 1, advance):
             collected = packed.collect()
@@ -98,6 +99,7 @@ def _frame(
     fields: list[DataField],
     in_file: Mapping[int, DataField],
     tasks: list[_ReadTask],
+    most_tasks: int,
 ) -> DataFrame:
     from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415 - an extra
 
@@ -109,15 +111,18 @@ def _frame(
     ]
     schema = StructType([StructField(_FILE, LongType()), StructField(_POSITION, LongType()), *columns])
     arrow = pa.schema([(field.name, arrow_type(field.dataType)) for field in columns])
-    broadcast = spark.sparkContext.broadcast(sorted(tasks, key=lambda task: -task.row_count))
+    count = min(len(tasks), most_tasks)
+    longest_first = sorted(tasks, key=lambda task: -task.row_count)
+    # A task takes neighbours, so files that take about equally long are dealt to different tasks.
+    dealt = [task for first in range(count) for task in longest_first[first::count]]
+    broadcast = spark.sparkContext.broadcast(dealt)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for at in batch.column(0).to_pylist():
                 yield from _read_file(place, broadcast.value[at], arrow)
 
-    count = len(tasks)
-    frame = spark.range(0, count, 1, min(count, _MOST_TASKS)).mapInArrow(Lean(read), schema)
+    frame = spark.range(0, len(tasks), 1, count).mapInArrow(Lean(read), schema)
     columns = [_column(column, was) for column, was in zip(fields, old, strict=True)]
     return frame.select(_FILE, _POSITION, *columns)
 

@@ -120,7 +120,8 @@ def plan(
     warnings: list[str] = []
     needed = needed_manifests(version, predicate, warnings)
     tasks = [] if version.snapshot_id is None else _tasks(table, version, needed, filter, zone)
-    parts = run_tasks(spark, f"plan {table.name}", plan_manifest, tasks, advance)
+    size = sum(size for _, size in (task.manifest for task in tasks))
+    parts = run_tasks(spark, f"plan {table.name}", plan_manifest, tasks, advance, size_bytes=size)
     files, rows = sum(part.files_total for part in parts), sum(part.rows_total for part in parts)
     skipped: Counter[str] = Counter()
     for part in parts:

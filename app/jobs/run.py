@@ -50,8 +50,10 @@ class JobRun:
     def settle(self) -> bool:
         """Cancels tasks and awaits their end; true if each succeeded at once, and so reported its files."""
         try:
-            self.context.cancelJobGroup(self.token)
             tracker = self.context.statusTracker()
+            # Spark warns of a group without jobs to cancel.
+            if self._is_running(tracker):
+                self.context.cancelJobGroup(self.token)
             give_up_at = time.monotonic() + _MOST_SECONDS
             while self._is_running(tracker):
                 if time.monotonic() > give_up_at:

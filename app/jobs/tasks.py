@@ -6,6 +6,7 @@ instead of failing. Spark retries only tasks that it lost with an executor.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,9 +24,15 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+_log = logging.getLogger("paimon_index.jobs")
+
 # Enough that no core waits long for the last task, and few enough that starting them costs little.
 _TASKS_OF_CORE: Final = 32
+# A small job has fewer tasks: each takes Python about as long as a few files of this size together.
+_FEWEST_TASKS_OF_CORE: Final = 4
+_BYTES_OF_TASK: Final = 4 << 20
 _POLL_SECONDS: Final = 0.5
+_POLLS_OF_LINE: Final = 20
 _GROUP: Final = "spark.jobGroup.id"
 """Property by which Spark groups the jobs of a thread."""
 
@@ -70,13 +77,17 @@ def run_tasks(
     items: Sequence[Item],
     advance: Advance = ignore_progress,
     *,
+    size_bytes: int,
     group: str | None = None,
 ) -> list[Result]:
-    """Does the work of all items in tasks and returns results in order; the longest items come first."""
+    """Does the work of all items in tasks and returns results in order; the longest items come first.
+
+    ``size_bytes``: bytes of all files of the items.
+    """
     if not items:
         return []
     context = spark.sparkContext
-    tasks = min(len(items), _TASKS_OF_CORE * max(1, int(context.defaultParallelism)))
+    tasks = task_count(context, label, len(items), size_bytes)
     # Neighbours take about equally long, so they are dealt to different tasks.
     batches = [items[first::tasks] for first in range(tasks)]
     with Progress(context, label, len(items) / tasks, advance, group):
@@ -91,6 +102,15 @@ def run_tasks(
             raise JobError(f"{label}: {result.message}")
     places = [place for first in range(tasks) for place in range(first, len(items), tasks)]
     return [result for _, result in sorted(zip(places, results, strict=True), key=itemgetter(0))]
+
+
+def task_count(context: SparkContext, label: str, files: int, size_bytes: int) -> int:
+    """Return the number of tasks that read files, bounded by files, bytes and cores, and announce it."""
+    cores = max(1, int(context.defaultParallelism))
+    by_size = min(_TASKS_OF_CORE * cores, size_bytes // _BYTES_OF_TASK)
+    tasks = min(files, max(_FEWEST_TASKS_OF_CORE * cores, by_size))
+    _log.info("%s: files %s, bytes %s, tasks %s", label, f"{files:,}", f"{size_bytes:,}", f"{tasks:,}")
+    return tasks
 
 
 def spark_failed(label: str, error: Exception) -> JobError:
@@ -141,10 +161,15 @@ class Progress:
             self._context.setLocalProperty(_GROUP, self._group_before)
 
     def _watch(self) -> None:
-        tracker = self._context.statusTracker()
+        tracker, polls = self._context.statusTracker(), 0
         while not self._ended.wait(_POLL_SECONDS):
+            polls += 1
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            done = int(sum(stage.numCompletedTasks for stage in stages if stage) * self._items_of_task)
+            tasks_done = sum(stage.numCompletedTasks for stage in stages if stage)
+            if polls % _POLLS_OF_LINE == 0:
+                tasks = sum(stage.numTasks for stage in stages if stage)
+                _log.info("%s: %s of %s tasks of this step are done", self._label, tasks_done, tasks)
+            done = int(tasks_done * self._items_of_task)
             if done > self._reported:
                 self._advance(done - self._reported)
                 self._reported = done

@@ -11,10 +11,11 @@ starts again from that commit.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from app.building import Advance, ignore_progress
 from app.jobs.job_table import JobTable
@@ -27,6 +28,11 @@ from app.table import BucketMode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_log = logging.getLogger("paimon_index.jobs")
+_BYTES_OF_ASSIGNER: Final = 1 << 20
+_NO_STATISTICS: Final = 1 << 62
+"""Spark estimates rows without statistics as the largest number that it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +70,9 @@ def upsert(
     ``rows``: all columns of the table, in any order. The last row of a key wins, in the order of Spark's
     partitions and of the rows in them, unless the table has a sequence field. ``row_kind_column``: an extra
     column with ``+I``, ``+U``, ``-U`` or ``-D``; the last two delete the key. ``parallelism``: channels of
-    assigners of dynamic buckets, unless the table sets them; default as in the engine: the larger of
-    ``spark.default.parallelism`` and ``spark.sql.shuffle.partitions``.
+    assigners of dynamic buckets, unless the table sets them; default: one for each MiB of rows, as Spark
+    estimates them, with a local master at most one for each core, and elsewhere at most as in the engine: the
+    larger of ``spark.default.parallelism`` and ``spark.sql.shuffle.partitions``.
     """
     version = table.latest()
     fitted(rows, Target.of(table, version, has_kinds=row_kind_column is not None), row_kind_column)
@@ -74,7 +81,7 @@ def upsert(
     def attempt() -> UpsertReport:
         version = table.latest()
         target = Target.of(table, version, has_kinds=row_kind_column is not None)
-        writing = WriteAttempt(target, version, parallelism or _parallelism(spark))
+        writing = WriteAttempt(target, version, parallelism or _parallelism(spark, table.name, rows))
         run = JobRun(spark.sparkContext, target.run)
         files = FilesOfRun(run, partial(table.writing.files_below, target.directory))
         with WrittenFiles(table.writing, files) as cleaned:
@@ -113,9 +120,18 @@ def rows_from_files(
     )
 
 
-def _parallelism(spark: SparkSession) -> int:
-    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    return max(int(spark.sparkContext.defaultParallelism), partitions)
+def _parallelism(spark: SparkSession, name: str, rows: DataFrame) -> int:
+    context = spark.sparkContext
+    most = cores = int(context.defaultParallelism)
+    if not context.master.startswith("local"):
+        most = max(cores, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
+    statistics = rows._jdf.queryExecution().optimizedPlan().stats()  # noqa: SLF001 - no other door
+    # A number, or an object of the virtual machine that prints one.
+    size_bytes = int(str(statistics.sizeInBytes()))
+    assigners = max(1, min(most, size_bytes // _BYTES_OF_ASSIGNER))
+    size = f"{size_bytes:,}" if size_bytes < _NO_STATISTICS else "unknown"
+    _log.info("upsert %s: files %s, bytes %s, assigners %s", name, len(rows.inputFiles()), size, assigners)
+    return assigners
 
 
 def _report(writing: WriteAttempt, snapshot_id: int | None, written: Sequence[WrittenBucket]) -> UpsertReport:

@@ -10,7 +10,8 @@ import pytest
 
 from app.cli.spark_submit import run_job
 from app.errors import JobError, RequestError
-from app.jobs.build_index import commit_replacements
+from app.jobs.build_index import build_index, commit_replacements
+from app.jobs.job_table import JobTable
 from app.planning.request.requests import PlanRequest
 from app.table.commits import Changes, CommitKind
 from app.table.manifests.manifest_entry import FileKind
@@ -23,6 +24,8 @@ from tests.jobs.new_tables import make_table
 from tests.jobs.running_jobs import Jobs, job_environment, live_names, table
 from tests.spark.environment import spark_python
 from tests.tables import golden_ref, open_service
+
+NO_SPARK: Any = None
 
 # One Spark for all of them, where tests run side by side.
 pytestmark = [pytest.mark.spark]
@@ -233,7 +236,7 @@ def test_an_index_that_is_larger_than_its_data_is_not_committed(jobs: Jobs, coun
     assert files_below(counters) == before
 
     assert "the bloom-filter of 'city' takes 1,198,142 bytes beside" in str(refused.value)
-    assert "set the option file-index.bloom-filter.city.items=20" in str(refused.value)
+    assert "make room for 20 values" in str(refused.value)
     fitting = jobs.run(
         "build_index", counters, table("t"), options={**given, "file-index.bloom-filter.city.items": "20"}
     )
@@ -242,6 +245,31 @@ def test_an_index_that_is_larger_than_its_data_is_not_committed(jobs: Jobs, coun
     assert (
         jobs.run("build_index", counters, table("t"), options=large, anyway=True)["index_bytes"] > 1_198_142
     )
+
+
+def test_bloom_filters_too_large_are_refused_before_spark_is_asked(jobs: Jobs, counters: Path) -> None:
+    """Their size is known from the options, and the error has the options to add."""
+    del jobs
+    given = {"file-index.bloom-filter.columns": "city,counter"}
+
+    with pytest.raises(JobError, match="takes 1,198,142 bytes beside") as refused:
+        build_index(NO_SPARK, JobTable.open(str(counters), table("t")), options=given)
+
+    assert refused.value.__notes__ == [
+        "--option file-index.bloom-filter.city.items=20",
+        "--option file-index.bloom-filter.counter.items=20",
+    ]
+
+
+def test_files_with_large_bloom_filters_are_left_alone_when_the_job_runs_again(
+    jobs: Jobs, counters: Path
+) -> None:
+    given = {"file-index.bloom-filter.columns": "city"}
+    jobs.run("build_index", counters, table("t"), options=given, anyway=True)
+
+    again = jobs.run("build_index", counters, table("t"), options=given)
+
+    assert indexes(again)["bloom-filter city"] == (0, 2, 0)
 
 
 def test_files_that_others_removed_are_left_out(golden: GoldenWarehouse, tmp_path: Path) -> None:

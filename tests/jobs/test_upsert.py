@@ -46,6 +46,18 @@ def query(first: int, end: int, version: int) -> str:
     )
 
 
+def test_few_rows_go_to_few_buckets_however_many_partitions_spark_shuffles_to(
+    jobs: Jobs, tmp_path: Path
+) -> None:
+    make_table(tmp_path, "t", COLUMNS, keys=("p", "k"), partitions=("p",))
+    jobs.configure({"spark.sql.shuffle.partitions": "200"})
+
+    report = jobs.run("upsert", tmp_path, table("t"), paths=[], query=query(0, 100, 1))
+
+    jobs.configure({"spark.sql.shuffle.partitions": "2"})
+    assert (report["rows_written"], report["buckets"]) == (100, 2)  # one in each of two partitions
+
+
 def hashes_by_bucket(root: Path, name: str) -> dict[tuple[bytes, int], set[int]]:
     opened = open_table(root, name)
     resolved = opened.table.resolve()

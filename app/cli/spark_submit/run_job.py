@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 
-import typer
-
 from app.cli.job import program
+from app.cli.output import print_error
 from app.errors import PaimonIndexError
 
 
@@ -15,7 +14,7 @@ def main() -> None:
     try:
         program()
     except PaimonIndexError as error:
-        typer.echo(f"error: {error}", err=True)
+        print_error(error)
         sys.exit(1)
 
 

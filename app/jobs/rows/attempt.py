@@ -83,7 +83,9 @@ class WriteAttempt:
             assigners = assigners_for(target, self.parallelism)
             first = Preparation(target, assigners[0].channels, assigners[0].assigners)
             prepared = rows.mapInArrow(Lean(first), prepared_schema(target))
-            routed = prepared.repartition(len(assigners), SLOT).sortWithinPartitions(CHANNEL, ORDER)
+            # A task does the work of several assigners if the table sets more of them.
+            tasks = min(len(assigners), self.parallelism)
+            routed = prepared.repartition(tasks, SLOT).sortWithinPartitions(CHANNEL, ORDER)
             files = hash_files(self.version.source.paths, self._index_entries())
             assignment = BucketAssignment(target, assigners, files)
             placed = routed.mapInArrow(Lean(assignment), assigned_schema(target))

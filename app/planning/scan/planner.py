@@ -13,6 +13,7 @@ merging: see :mod:`app.planning.scan.merge_units`.
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -202,8 +203,7 @@ class Planner:
         self.lasting_warnings += self._distrust_warnings(state.count_distrusted())
         self.lasting_warnings += self._unreadable_warnings(bounds.unreadable)
         self.lasting_warnings[:0] = narrowing_warnings(state, self.predicate)
-        reads_indexes = version.schema.options.file_index_read
-        self.undecided = undecided_warnings(state, values.bounded, reads_indexes=reads_indexes)
+        self.undecided = undecided_warnings(state, values.bounded, version)
         self.warnings += file_indexes.passing_warnings() + unasked_warnings(indexes.unasked_files)
         beyond_memory = file_indexes.lasting_warnings()
         state.fits_caches = not beyond_memory
@@ -330,10 +330,8 @@ def narrowing_warnings(state: PlanState, predicate: BoundPredicate) -> list[str]
     )
 
 
-def undecided_warnings(
-    state: PlanState, bounded: Container[tuple[str, bool]], *, reads_indexes: bool
-) -> list[str]:
-    """Counts files kept because neither bounds nor an index decide a test, and names indexes that would.
+def undecided_warnings(state: PlanState, bounded: Container[tuple[str, bool]], version: Version) -> list[str]:
+    """Counts files kept because neither bounds nor an index decide a test, and says what would.
 
     ``bounded``: columns of which some file has bounds (False), or counts of NULLs (True).
     """
@@ -343,7 +341,7 @@ def undecided_warnings(
     # Files whose bounds enclose the literal were asked, and are not counted.
     counts = state.count_left(KeepReason.NO_INDEX, KeepReason.NOT_DECIDABLE)
     kept = [(parts, files) for parts, files in zip(unasked, counts, strict=True) if parts and files]
-    ways = {str(part): _way_out(part, reads_indexes=reads_indexes) for parts, _ in kept for part in parts}
+    ways = {str(part): _way_out(part, version) for parts, _ in kept for part in parts}
     shown = "; ".join(f"{test} ({way})" for test, way in islice(ways.items(), _MOST_TESTS))
     rest = f"; and {len(ways) - _MOST_TESTS} more tests" if len(ways) > _MOST_TESTS else ""
     warning = (
@@ -361,14 +359,20 @@ def _is_unasked(
     )
 
 
-def _way_out(leaf: BoundLeaf, *, reads_indexes: bool) -> str:
-    name, condition = leaf.field.name, condition_of(leaf)
+def _way_out(leaf: BoundLeaf, version: Version) -> str:
+    name, condition, options = leaf.field.name, condition_of(leaf), version.schema.options
     if condition is None:
         return f"only patterns with a fixed beginning can be decided: {name} LIKE 'abc%'"
-    can_help = reads_indexes and leaf.field != ROW_ID
+    if options.data_evolution and leaf.field.id in version.contents().global_indexes:
+        return f"extend the global index of {name}, which does not cover them"
+    can_help = options.file_index_read and leaf.field != ROW_ID
     kinds = [
         kind
         for kind, index in KINDS.items()
         if can_help and index.takes(leaf.field.type) and index.can_answer(condition)
     ]
+    declared = [each.kind for each in options.file_indexes if each.column == name and each.kind in kinds]
+    if declared:
+        label = shlex.quote(f"{version.table.database}.{version.table.name}")
+        return f"declared: {', '.join(declared)}; these files lack it: `paimon-index job build-index {label}`"
     return f"bounds of {name} would{', or an index of it: ' if kinds else ''}{', '.join(kinds)}"

@@ -103,6 +103,17 @@ def test_a_point_is_one_row_of_one_file(indexed: Indexed) -> None:
     assert plan.warnings == ()
 
 
+def test_files_that_the_index_does_not_cover_are_named_with_what_to_extend(indexed: Indexed) -> None:
+    indexed.commit(4, indexed=2)
+
+    warnings = indexed.plan("id = 3").warnings
+
+    assert any("2 files are kept undecided" in each for each in warnings)
+    assert any(
+        "id = 3 (extend the global index of id, which does not cover them)" in each for each in warnings
+    )
+
+
 def test_a_version_weighs_more_once_its_rows_were_grouped(indexed: Indexed) -> None:
     files = 40
     indexed.commit(files)

@@ -71,6 +71,18 @@ def test_a_table_that_does_not_want_its_indexes_read_is_not_told_of_indexes(ware
     assert warning.endswith("(bounds of day would)")
 
 
+def test_an_index_that_is_declared_and_missing_is_named_with_the_job_that_builds_it(
+    warehouse: MadeTables,
+) -> None:
+    declared = {"file-index.bitmap.columns": "day", "file-index.bloom-filter.columns": "name"}
+
+    (warning,) = planned(warehouse, "day <> 5", options=declared).warnings
+    (of_a_range,) = planned(warehouse, "name > 'anna'", options=declared).warnings
+
+    assert "day <> 5 (declared: bitmap; these files lack it: `paimon-index job build-index " in warning
+    assert "bounds of name would, or an index of it" in of_a_range  # a bloom filter would not decide it
+
+
 @pytest.mark.parametrize(
     ("condition", "bounded"),
     [
