@@ -11,6 +11,7 @@ from app.main import create_app
 from app.settings import Settings
 from benchmarks.events import Indexed, Layout
 from benchmarks.synthetic import write_table
+from tests import golden_global_indexes
 from tests.advice.indexed_tables import events, grown, indexed_table
 from tests.api.conftest import listening
 from tests.explorer.browser import DESKTOP, MissingBrowserError, Page, chromium
@@ -60,7 +61,14 @@ def served_story(golden: GoldenWarehouse, tmp_path_factory: pytest.TempPathFacto
     write_table(story, Layout(Indexed.VALUES), 3_000)
     advised = tmp_path_factory.mktemp("advised")
     indexed_table(advised, grown([events(300)]), {"file-index.bloom-filter.columns": "city"})
-    warehouses = {"main": SAMPLES, "golden": golden.root, "story": story, "advised": advised}
+    globally_indexed = golden_global_indexes.unpack(tmp_path_factory.mktemp("globally-indexed"))
+    warehouses = {
+        "main": SAMPLES,
+        "golden": golden.root,
+        "story": story,
+        "advised": advised,
+        "global": globally_indexed,
+    }
     settings = Settings.load(
         warehouses={name: str(root) for name, root in warehouses.items()},
         time_zone="UTC",

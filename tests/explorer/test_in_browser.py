@@ -126,6 +126,19 @@ def test_a_table_comes_with_filters_to_begin_with(page: Page) -> None:
     assert page.faults() == []
 
 
+def test_a_table_with_global_indexes_has_their_keys_as_examples(page: Page) -> None:
+    page.open("global/pypaimon/parts")
+    page.until("return document.querySelectorAll('#hints button').length > 1")
+    examples = [each.text for each in page.driver.find_elements(By.CSS_SELECTOR, "#hints button")]
+
+    page.driver.find_elements(By.CSS_SELECTOR, "#hints button")[0].click()
+    page.until("return explorer.plan.question === arguments[0]", examples[0])
+
+    assert examples[:2] == ["n IN (0, 9)", "s = 's0'"]  # a BTree's first and last key, a bitmap's first
+    assert page.run("return explorer.plan.summary.files_kept") > 0
+    assert page.faults() == []
+
+
 def test_a_word_becomes_one_of_the_columns_which_show_a_value(page: Page) -> None:
     page.open(SESSIONS)
     page.until("return document.querySelectorAll('#hints button').length === 2")

@@ -84,9 +84,9 @@ export class FilePanel {
 }
 
 /** What is in an index file. */
-export function inspect(path, kind, types, { warehouse }, signal) {
-  const query = kind === "file_index" ? `?schema=${segment(JSON.stringify(types))}` : "";
-  return ask(`v1/${segment(warehouse)}/index-files/inspect${query}`, { body: { path, kind }, signal });
+export function inspect(path, kind, types, { warehouse }, signal, page = {}) {
+  const query = kind === "deletion_vectors" ? "" : `?schema=${segment(JSON.stringify(types))}`;
+  return ask(`v1/${segment(warehouse)}/index-files/inspect${query}`, { body: { path, kind, ...page }, signal });
 }
 
 function contents({ columns, vectors }) {
