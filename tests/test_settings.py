@@ -1,5 +1,6 @@
 """How the memory of a process is shared out."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from app.opening import create_service
 from app.planning.request.requests import TableRef
 from app.settings import Settings
 from app.work.memory import MemoryLimit
+from tests.helm.chart import CHART
 
 
 def test_defaults_are_those_of_the_contract() -> None:
@@ -24,6 +26,17 @@ def test_defaults_are_those_of_the_contract() -> None:
     assert settings.limits.files_named == 100_000
     assert settings.deadline_seconds == 30
     assert (settings.page_size, settings.page_size_max) == (10_000, 100_000)
+
+
+def test_the_schema_of_the_chart_knows_the_settings_and_no_others() -> None:
+    """Helm refuses a setting that ``helm/paimon-index/values.schema.json`` lacks."""
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    names = sorted(Settings.model_fields)
+    of_others, of_settings = schema["properties"]["extraEnv"]["items"]["properties"]["name"]["anyOf"]
+
+    assert list(schema["properties"]["settings"]["properties"]) == names
+    assert of_settings == {"enum": [f"PAIMON_INDEX_{name.upper()}" for name in names]}
+    assert of_others == {"not": {"pattern": "^PAIMON_INDEX_"}}
 
 
 def test_warehouses_come_from_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -254,8 +254,8 @@ def upsert_command(  # noqa: PLR0913 - one parameter per option
         int | None,
         typer.Option(
             min=1,
-            help="Number of assigners of dynamic buckets, unless the table sets it. Default: one for each MiB "
-            "of rows.",
+            help="Number of assigners of dynamic buckets, unless the table sets it. Default: one for each "
+            "MiB of rows.",
         ),
     ] = None,
     time_zone: TimeZoneOption = None,

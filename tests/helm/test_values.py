@@ -49,15 +49,6 @@ def test_the_page_has_every_value_and_no_other() -> None:
     assert names - existing == set()
 
 
-def test_the_schema_knows_the_settings_and_no_others() -> None:
-    names = sorted(Settings.model_fields)
-    of_others, of_settings = SCHEMA["properties"]["extraEnv"]["items"]["properties"]["name"]["anyOf"]
-
-    assert list(SCHEMA["properties"]["settings"]["properties"]) == names
-    assert of_settings == {"enum": [f"PAIMON_INDEX_{name.upper()}" for name in names]}
-    assert of_others == {"not": {"pattern": "^PAIMON_INDEX_"}}
-
-
 @pytest.mark.helm
 @pytest.mark.parametrize(
     ("values", "place"),
