@@ -15,6 +15,8 @@ _MOST_CHARACTERS: Final = 64
 _MOST_ALIKE: Final = 3
 _MOST_LISTED: Final = 24
 _ALIKE: Final = 0.6
+# Characters of a word that is the beginning of a longer name.
+_LEAST_BEGINNING: Final = 3
 
 SYNONYMS: Final = {
     "condition": "filter",
@@ -66,6 +68,8 @@ def alike(word: str, candidates: Sequence[str], also: Mapping[str, str] = {}) ->
         if compared > _MOST_COMPARED:
             break
     matches = difflib.get_close_matches(word.lower()[:_MOST_CHARACTERS], folded, _MOST_ALIKE, _ALIKE)
+    if not matches and len(word) >= _LEAST_BEGINNING:
+        matches = [name for name in folded if name.startswith(word.lower())][:_MOST_ALIKE]
     return [folded[name] for name in matches]
 
 

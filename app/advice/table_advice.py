@@ -192,7 +192,7 @@ class _Adviser:
             yield self._of_index(
                 AdviceSubject.LARGE_INDEX,
                 index,
-                f"the {kind} of {column!r} takes {size / max(1, data):.0%} of the data that it is about"
+                f"the {kind} of {column!r} takes {size / max(1, data):.0%} of its data files"
                 f"{f', and helped none of {plans} plans' if plans else ''}: take it off unless it spares "
                 "more than it costs to read",
                 saved=size,

@@ -284,6 +284,8 @@ def _blame(path: Path) -> Iterator[None]:
         raise CorruptFileError(error.expectation, offset=error.offset).at(str(path)) from error
     except FileNotFoundError as error:
         raise FileMissingError(f"{path}: there is no such file", path=str(path)) from error
+    except IsADirectoryError as error:
+        raise StorageError(f"{path} is a directory: give one data file", path=str(path)) from error
     except OSError as error:
         # Arrow's readers raise OSError without a number for damaged content.
         if error.errno is None:

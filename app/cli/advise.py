@@ -46,6 +46,9 @@ def advise(
 
 def _print_table_advice(answer: dict[str, Any]) -> None:
     statements, command = answer.pop("statements"), answer.pop("command")
+    for piece in answer["advice"]:
+        if (saved := piece.pop("bytes_saved")) is not None:
+            piece["bytes"] = f"saves {saved:,}" if saved >= 0 else f"takes {-saved:,}"
     print_members(answer)
     if command:
         print_line("together:")

@@ -23,7 +23,7 @@ from app.cli.data_files import (
 )
 from app.cli.options import parse_pairs
 from app.cli.output import InWords, print_answer, print_line, print_members
-from app.errors import CorruptIndexError, RequestError
+from app.errors import CorruptIndexError, RequestError, StorageError
 from app.file_index import FileIndex, FileIndexOptions, KeyColumn, indexed_type
 
 _FORM: Final = "NAME=VALUE, such as file-index.bitmap.columns=city (columns of one type with commas)"
@@ -62,7 +62,10 @@ def build(
         read = read_columns(file, {index.column for index in requested.indexes}, advance)
     with progress("indexing", len(requested.indexes)) as advance:
         built = build_index(read, requested, advance)
-    write_file(target, built.content, replace=force)
+    try:
+        write_file(target, built.content, replace=force)
+    except StorageError as error:
+        raise StorageError(f"{error}: choose another place with --out", path=error.path) from error
     answer = {
         "data": str(file.path),
         "index": str(target),

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import pyarrow.parquet as pq
 import typer
@@ -30,7 +30,7 @@ from app.cli.options import (
     parse_pairs,
     parse_partition,
 )
-from app.cli.output import print_answer, printable
+from app.cli.output import InWords, print_answer, print_members, printable
 from app.errors import RequestError, SettingsError
 from app.jobs import (
     JobTable,
@@ -79,6 +79,7 @@ class JobOptions(WarehouseOptions):
     def table(self, name: str) -> JobTable:
         """Opens the table of ``DATABASE.TABLE``."""
         opened = self.open()
+        opened.table(name)
         url = opened.settings.warehouses[opened.warehouse]
         return JobTable.open(url, name, allow_external=opened.settings.allow_external)
 
@@ -296,9 +297,9 @@ def delete_command(
     """Delete the rows of an append table that meet a condition, by deletion vectors."""
     opened = job.table(table)
     # Starting Spark takes seconds, so errors are raised first.
-    check_deletable(opened.name, opened.latest())
     if not job.conf:  # settings of the session can change the meaning of the condition
         opened.check_filter(where)
+    check_deletable(opened.name, opened.latest())
     with (
         job.spark(time_zone) as spark,
         progress("reading", len(opened.latest().files())) as advance,
@@ -324,7 +325,7 @@ def audit_command(
     chosen = None if not partitions else list(map(parse_partition, partitions))
     with job.spark() as spark, progress("proving", len(opened.latest().files())) as advance:
         report = audit(spark, opened, partitions=chosen, sample=sample, advance=advance)
-    job.report(asdict(report) | {"passed": report.passed})
+    job.report(InWords(asdict(report) | {"passed": report.passed}, _print_audit))
     if not report.passed:
         for problem in report.problems:
             which = (
@@ -357,6 +358,15 @@ def plan_command(
         pq.write_table(report.files, out)
     members = {member.name: getattr(report, member.name) for member in fields(report)}
     job.report(members | {"files": report.files.to_pylist()})
+
+
+def _print_audit(answer: dict[str, Any]) -> None:
+    for column in answer["columns"]:
+        for name in ("false_positive_rates", "expected_rates"):
+            if rates := column[name]:
+                least, mean, most = min(rates), sum(rates) / len(rates), max(rates)
+                column[name] = f"{least:.3g} to {most:.3g}, mean {mean:.3g}"
+    print_members(answer)
 
 
 def _index(text: str) -> tuple[str, str]:

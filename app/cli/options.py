@@ -23,6 +23,7 @@ from app.suggestions import listed
 
 _NAMED = re.compile(r"([A-Za-z0-9._-]+)=(.+)")
 _UNNAMED = "warehouse"
+_TABLE_DIRECTORY = re.compile(r"(.+)/([^/]+)\.db/([^/]+)/?")
 _LOCAL = "local"
 
 WarehouseOption = Annotated[
@@ -36,7 +37,16 @@ AllowExternal = Annotated[
     list[str] | None,
     typer.Option("--allow-external", metavar="URL", help="Root of files outside the warehouse; repeatable."),
 ]
-TableArgument = Annotated[str, typer.Argument(metavar="DATABASE.TABLE")]
+
+
+def _no_path(text: str) -> str:
+    if directory := _TABLE_DIRECTORY.fullmatch(text):
+        root, database, table = directory.groups()
+        raise RequestError(f"{text!r} is a table's directory: give {database}.{table} --warehouse {root}")
+    return text
+
+
+TableArgument = Annotated[str, typer.Argument(metavar="DATABASE.TABLE", callback=_no_path)]
 FilterOption = Annotated[
     str | None, typer.Option("--filter", help="Spark SQL condition, or Paimon predicate JSON.")
 ]
@@ -128,6 +138,9 @@ class Opened:
     def table(self, name: str) -> TableRef:
         """Reads ``DATABASE.TABLE``."""
         database, dot, table = name.partition(".")
+        existing = self.service.databases(self.warehouse) if database == self.warehouse else None
+        if existing is not None and database not in existing and "." in table:
+            raise RequestError(f"leave {database!r} away, which names the warehouse: give {table}")
         if not dot:
             databases = listed(self.service.databases(self.warehouse)) or "none"
             raise RequestError(f"{name!r} is no DATABASE.TABLE; the databases here: {databases}")

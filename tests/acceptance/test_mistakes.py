@@ -79,10 +79,18 @@ def plan(**body: Any) -> Mistake:
 
 
 def undecided(condition: str) -> Mistake:
+    return warned(condition, files_skipped=0)
+
+
+def never_true(condition: str) -> Mistake:
+    return warned(condition, files_skipped=10)
+
+
+def warned(condition: str, *, files_skipped: int) -> Mistake:
     def make(servers: Servers) -> Made:
         response = servers.open.post(f"{SESSIONS}/plan", json={"filter": condition})
         answer = response.json()
-        assert answer["summary"]["files_skipped"] == 0
+        assert answer["summary"]["files_skipped"] == files_skipped
         return Made(response.status_code, " ".join(answer["warnings"]))
 
     return make
@@ -179,7 +187,7 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
     "a partition's column": (
         post(LOOKUP, {"partition": {"dt": "2024-01-01"}, "keys": [{"uid": 1}]}),
         422,
-        ("partition of this table is named by dte", "found dt"),
+        ('a partition of this table is {"dte": …}', "found dt"),
     ),
     # Filters.
     "text without quotes": (plan(filter="owner = Berlin"), 422, ("'Berlin'", "text stands in quotes")),
@@ -222,6 +230,16 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
     "a number as a date": (undecided("day = 20200101"), 200, ("day, which is DATE", "write '2020-01-01'")),
     "a pattern for a number": (undecided("grade LIKE '5%'"), 200, ("grade is INT", "compare it by =")),
     "a number as text": (undecided("owner = 5"), 200, ("write the number as text, in quotes",)),
+    "a comparison with NULL": (
+        never_true("fee = NULL"),
+        200,
+        ("no row meets fee = NULL", "write fee IS NULL"),
+    ),
+    "NULL in a list": (
+        never_true("rank_no NOT IN (1, NULL)"),
+        200,
+        ("no row meets rank_no", "leave NULL out of the list"),
+    ),
     # Bodies.
     "no body": (post(f"{SESSIONS}/plan", ""), 400, ("body is empty", '{"filter":', "-d")),
     "a body that is no JSON": (post(f"{SESSIONS}/plan", "fee = 1"), 400, ("not JSON", '{"filter":')),
@@ -305,6 +323,49 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
         command("describe", "sessions", *OPTIONS),
         1,
         ("no DATABASE.TABLE", "databases here: demo"),
+    ),
+    "the directory of a table": (
+        command("plan", str(WAREHOUSE / "demo.db" / "sessions"), "--filter", "fee = 1"),
+        1,
+        ("is a table's directory", f"give demo.sessions --warehouse {WAREHOUSE}"),
+    ),
+    "the warehouse before the database": (
+        command("plan", "main.demo.sessions", "--warehouse", f"main={WAREHOUSE}"),
+        1,
+        ("leave 'main' away", "give demo.sessions"),
+    ),
+    "no partition of a partitioned table": (
+        command("lookup", "demo.users", *OPTIONS, "--key", '{"uid": 5}'),
+        1,
+        ('a partition of this table is {"dte": …}', "found none"),
+    ),
+    "a partition of a table without any": (
+        command("lookup", "demo.sessions", *OPTIONS, "--key", '{"fee": 5}', "--partition", '{"dt": "x"}'),
+        1,
+        ("has no partitions", "leave dt away"),
+    ),
+    "the beginning of a kind of index": (
+        command("what-if", "demo.sessions", *OPTIONS, "--index", "grade=bloom", "--filter", "grade = 1"),
+        1,
+        ("no index type 'bloom'", "did you mean 'bloom-filter'?"),
+    ),
+    "a directory as a data file": (
+        command("build", "--data", str(WAREHOUSE), "--option", "file-index.bitmap.columns=fee"),
+        1,
+        ("is a directory", "give one data file"),
+    ),
+    "a place where no file can be": (
+        command(
+            *("build", "--data", str(DATA), "--out", "/proc/never.index"),
+            *("--option", "file-index.bitmap.columns=grade"),
+        ),
+        1,
+        ("/proc/never.index cannot be written", "choose another place with --out"),
+    ),
+    "a column of rows to delete": (
+        command("job", "delete", "demo.sessions", *OPTIONS, "--where", "wrong_no = 1"),
+        1,
+        ("no column 'wrong_no'", "did you mean 'rank_no'?"),
     ),
     "a database as the warehouse": (
         command("plan", "demo.sessions", "--warehouse", str(WAREHOUSE / "demo.db")),

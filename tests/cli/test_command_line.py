@@ -302,6 +302,7 @@ def test_the_list_of_commands_loads_none_of_them() -> None:
     [
         (("delete", "--where", "nothing = 1"), "append_dv32", "there is no column 'nothing'"),
         (("delete", "--where", "1 = 1"), "pk_dv", "has a primary key"),
+        (("delete", "--where", "nothing = 1"), "pk_dv", "there is no column 'nothing'"),
         (("plan", "--filter", "nothing = 1"), "append_dv32", "there is no column 'nothing'"),
     ],
 )
@@ -345,6 +346,7 @@ def test_advice_and_what_if() -> None:
     assert (advised.returncode, advised.stderr) == (0, "")
     assert "make room for 130 values" in advised.stdout
     assert "too little for any index to matter" in advised.stdout
+    assert "saves " in advised.stdout
     assert "together:" not in advised.stdout
     assert (tried.returncode, tried.stderr) == (0, "")
     assert re.search(r"^memo = '7' .* memo +bloom-filter ", tried.stdout, re.MULTILINE)

@@ -158,8 +158,8 @@ def test_given_indexes_are_added_to_those_of_the_table(jobs: Jobs, tmp_path: Pat
 
 
 @pytest.fixture
-def counters(jobs: Jobs, tmp_path: Path) -> Path:
-    """A table whose options name no index, with two files, which have bitmaps on both columns.
+def bare_counters(jobs: Jobs, tmp_path: Path) -> Path:
+    """A table whose options name no index, with two files, which have none.
 
     Even numbers are in one, odd ones in the other, so that bounds decide nothing.
     """
@@ -167,9 +167,15 @@ def counters(jobs: Jobs, tmp_path: Path) -> Path:
     for first in (0, 1):
         query = f"SELECT concat('c', id) city, CAST(id AS INT) counter FROM range({first}, 40, 2, 1)"  # noqa: S608 - numbers
         jobs.run("upsert", tmp_path, table("t"), paths=[], query=query)
-    given = {"file-index.bitmap.columns": "city,counter"}
-    jobs.run("build_index", tmp_path, table("t"), options=given)
     return tmp_path
+
+
+@pytest.fixture
+def counters(jobs: Jobs, bare_counters: Path) -> Path:
+    """The table with bitmaps on both columns."""
+    given = {"file-index.bitmap.columns": "city,counter"}
+    jobs.run("build_index", bare_counters, table("t"), options=given)
+    return bare_counters
 
 
 def files_left(root: Path, condition: str) -> int:
@@ -247,13 +253,12 @@ def test_an_index_that_is_larger_than_its_data_is_not_committed(jobs: Jobs, coun
     )
 
 
-def test_bloom_filters_too_large_are_refused_before_spark_is_asked(jobs: Jobs, counters: Path) -> None:
+def test_bloom_filters_too_large_are_refused_before_spark_is_asked(bare_counters: Path) -> None:
     """Their size is known from the options, and the error has the options to add."""
-    del jobs
     given = {"file-index.bloom-filter.columns": "city,counter"}
 
     with pytest.raises(JobError, match="takes 1,198,142 bytes beside") as refused:
-        build_index(NO_SPARK, JobTable.open(str(counters), table("t")), options=given)
+        build_index(NO_SPARK, JobTable.open(str(bare_counters), table("t")), options=given)
 
     assert refused.value.__notes__ == [
         "--option file-index.bloom-filter.city.items=20",

@@ -22,12 +22,13 @@ export async function showHealth(description, state, signal) {
   const { files_total: total, files_invisible: unseen, manifests_total: manifests } = plan.summary;
   const { savings, files_without_index: without } = advice;
   const isIndexed = without < advice.files;
+  const isBucketed = description.bucket_mode !== "bucket_unaware";
   const isParted = description.partition_keys.length && plan.groups.every(({ bucket }) => bucket === plan.groups[0].bucket);
   fill(find("health"),
     h("div", { className: "cards" },
-      card("Files", number(plan.count), `${bytes(size)} in ${plural(plan.groups.length, isParted ? "partition" : "bucket")}`, unseen > 0 && `${number(unseen)} more that readers do not see yet`),
+      card("Files", number(plan.count), isBucketed || isParted ? `${bytes(size)} in ${plural(plan.groups.length, isParted ? "partition" : "bucket")}` : bytes(size), unseen > 0 && `${number(unseen)} more that readers do not see yet`),
       card("Deleted rows", number(deleted), `${percent(deleted, rows)} of ${plural(rows, "row")}`),
-      card("Manifests", number(manifests), manifests > 0 && `${number(Math.round(total / manifests))} files each`),
+      card("Manifests", number(manifests), manifests > 0 && `${plural(Math.round(total / manifests), "file")} each`),
       card("Indexes", isIndexed ? percent(advice.index_bytes, advice.data_bytes) : "none", isIndexed && `${bytes(advice.index_bytes)} beside ${bytes(advice.data_bytes)} of data`, without > 0 && `${plural(without, "file")} without one`),
       card("Spared", bytes(savings.bytes), `${plural(savings.files, "file")} left out by indexes alone in ${plural(savings.plans, "plan")}`, savings.money !== null && `worth ${savings.money.toFixed(2)}`)),
     muted(description.iceberg_refusal ?? "Iceberg's clients can read this table."),

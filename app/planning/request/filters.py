@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
 from app.errors import FilterError
 from app.planning.request.limits import Limits
 from app.predicates import Relation, bind, read_json_filter, read_lists, read_sql
-from app.predicates.model import ALWAYS_TRUE, BoundPredicate, Unknown, leaves
-from app.predicates.unbound import And, FilterLimits, Predicate
+from app.predicates.model import ALWAYS_TRUE, BoundPredicate, Operator, Unknown, leaves
+from app.predicates.unbound import And, FilterLimits, Leaf, LiteralList, Not, Or, Predicate
 from app.table import TableSchema
 from app.types import DataField, Json, TypeRoot, Value, parse_json
 from app.types.json_values import parse_instants
@@ -33,8 +33,11 @@ def read_filter(
     relation: Relation,
     zone: SessionZone | None,
     in_lists: Mapping[str, Json] | None = None,
+    doubts: list[str] | None = None,
 ) -> BoundPredicate:
     """Reads and binds a filter and lists of values; without either, the predicate is TRUE.
+
+    ``doubts`` receives warnings of conditions that no row meets.
 
     Raises FilterError if they cannot be read or do not fit the columns, LimitExceededError if they are too
     large.
@@ -51,7 +54,26 @@ def read_filter(
         parts.append(read_lists(in_lists, bounds))
     if not parts:
         return ALWAYS_TRUE
+    if doubts is not None:
+        doubts += _shorten([warning for part in parts for warning in _comparisons_with_null(part)])
     return bind(parts[0] if len(parts) == 1 else And(tuple(parts)), fields, relation, zone)
+
+
+def _comparisons_with_null(predicate: Predicate, *, negated: bool = False) -> Iterator[str]:
+    """Yields a warning of each condition that is NULL for every row."""
+    match predicate:
+        case And(children) | Or(children):
+            for child in children:
+                yield from _comparisons_with_null(child, negated=negated)
+        case Not(child):
+            yield from _comparisons_with_null(child, negated=not negated)
+        # A literal list has no NULL, and makes its literals on demand.
+        case Leaf(operator, column, literals, text) if not isinstance(literals, LiteralList):
+            nulls = 0 if predicate.null_safe else sum(literal.value is None for literal in literals)
+            if nulls and operator is (Operator.IN if negated else Operator.NOT_IN):
+                yield f"no row meets {text}: every comparison with NULL is NULL; leave NULL out of the list"
+            elif nulls and nulls == len(literals):
+                yield f"no row meets {text}: every comparison with NULL is NULL; write {column} IS NULL"
 
 
 def filter_warnings(*predicates: BoundPredicate) -> tuple[str, ...]:
@@ -90,9 +112,11 @@ class NamedPartition:
         fields = schema.partition_fields
         given = dict(written or {})
         if set(given) != {field.name for field in fields}:
-            names = ", ".join(field.name for field in fields) or "no column"
+            if not fields:
+                raise FilterError(f"this table has no partitions: leave {', '.join(given)} away")
+            example = ", ".join(f'"{field.name}": …' for field in fields)
             raise FilterError(
-                f"a partition of this table is named by {names}, each with its value; "
+                f"a partition of this table is {{{example}}}, with a value for each column; "
                 f"found {', '.join(given) or 'none'}"
             )
         return cls(tuple(fields), tuple(_read(given[field.name], field, zone) for field in fields))

@@ -111,8 +111,8 @@ def decide(
     started = time.perf_counter()
     with during(Phase.LOAD):
         fields, relation = version.schema.fields, version.relation(request.alias)
-        predicate = read_filter(request.filter, fields, limits, relation, zone, request.in_lists)
         doubts: list[str] = []
+        predicate = read_filter(request.filter, fields, limits, relation, zone, request.in_lists, doubts)
         if not request.reads_everything:
             needed = needed_manifests(version, predicate, doubts)
             version = version if needed is None else version.with_manifests(needed)

@@ -11,6 +11,9 @@ import errno
 from collections.abc import Iterator
 from typing import Final
 
+# Raised by our store for S3, and by boto3 for a profile.
+_NO_CREDENTIALS: Final = "NoCredentialsError"
+_S3_CREDENTIALS: Final = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
 _RANGE_NOT_SATISFIABLE: Final = 416
 _HTTP_STATUSES: Final = range(100, 600)
 
@@ -74,6 +77,8 @@ def failure_of(error: BaseException) -> str:
     if not details and isinstance(error, OSError) and error.errno is not None:
         details.append(errno.errorcode.get(error.errno, f"errno {error.errno}"))
     name = type(error).__name__
+    if name == _NO_CREDENTIALS:
+        details = [_S3_CREDENTIALS]
     return f"{name} ({', '.join(details)})" if details else name
 
 

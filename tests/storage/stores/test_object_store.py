@@ -173,7 +173,7 @@ def test_an_instance_without_a_role_is_no_missing_object(
     environment.setenv("AWS_ENDPOINT_URL", store[1]["endpoint"])
     with failing_store(status, "NoRole") as (instance, _):
         environment.setenv("AWS_METADATA_ENDPOINT", instance["endpoint"])
-        with pytest.raises(StorageError, match="NoCredentialsError"):
+        with pytest.raises(StorageError, match=r"NoCredentialsError \(set AWS_ACCESS_KEY_ID"):
             open_warehouse({}, retry=RetryPolicy(attempts=1)).read("a")
 
 
