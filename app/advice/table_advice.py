@@ -12,7 +12,7 @@ large-index               an index takes more than a third of its data, and help
 embed-indexes             index files are small: embedded in manifests no plan and no task reads them
 separate-indexes          embedded indexes are large: every first plan of a process reads all of them
 index-without-effect      plans used an index many times, and it never ruled out a file
-column-without-index      plans test a column that has no index
+column-without-index      plans that test a column without an index skipped no file by its values
 ========================  ====================================================================================
 """
 
@@ -87,6 +87,12 @@ def advise_table(
             f"the table has {data_bytes:,} bytes of data: too little for any index to matter, advice is for "
             "when it has grown"
         )
+    index_bytes = survey.scaled(sum(int(sample.lengths.sum()) for sample in survey.sampled.values()))
+    if index_bytes > data_bytes and not is_small:
+        warnings.append(
+            f"indexes take {index_bytes:,} bytes beside {data_bytes:,} bytes of data: plans may read more "
+            "than they spare; take off those that helped no plan, and give bloom filters fewer items"
+        )
     if columns_of_all := _globally_indexed(version):
         warnings.append(f"{', '.join(columns_of_all)}: global indexes, which are not weighed here")
     savings_calls = CALLS_OF_A_FILE * usage.files
@@ -95,7 +101,7 @@ def advise_table(
         files=len(survey.files),
         files_examined=len(survey.sample),
         data_bytes=data_bytes,
-        index_bytes=survey.scaled(sum(int(sample.lengths.sum()) for sample in survey.sampled.values())),
+        index_bytes=index_bytes,
         files_without_index=survey.without_index,
         indexes=[_use(survey, usage, *key) for key in survey.keys],
         advice=advice,
@@ -164,10 +170,17 @@ class _Adviser:
                 AdviceSubject.INDEX_WITHOUT_EFFECT,
                 index,
                 f"{plans} of the last {self.usage.plans} plans tested {column!r}, and no {kind} left out a "
-                "file: take it off unless other queries need it",
+                f"file: take it off unless other queries need it{self._list_hint(column, kind)}",
                 saved=int(sampled.lengths.sum()),
                 drops=True,
             )
+
+    def _list_hint(self, column: str, kind: str) -> str:
+        """Return what a bloom filter needs for lists of values, if plans had any."""
+        has_lists = any(f"`{column}` IN " in shape for shape in self.usage.shapes)
+        if kind != BLOOM_FILTER or not has_lists:
+            return ""
+        return "; for IN lists and the keys of joins, set its fpp to 0.1 divided by the number of values"
 
     def _of_kind(self, index: tuple[str, str], sampled: SampledIndexes) -> Iterator[Advice]:
         column, kind = index
@@ -394,8 +407,8 @@ class _Adviser:
                     AdviceSubject.COLUMN_WITHOUT_INDEX,
                     column,
                     None,
-                    f"{plans} of the last {usage.plans} plans test {column!r}, which has no index: ask "
-                    "what-if whether one would leave out files",
+                    f"{plans} of the last {usage.plans} plans test {column!r}, which has no index, and left "
+                    "out no file by its values: ask what-if whether an index would",
                     len(survey.files),
                     None,
                 )

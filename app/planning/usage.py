@@ -15,6 +15,7 @@ from typing import Any, Final
 from cachetools import LRUCache
 
 from app.planning.plan.answers import Plan
+from app.planning.plan.file_plan import SkipStep
 from app.planning.version.version import Version
 from app.types import Json
 
@@ -33,6 +34,7 @@ class TableUsage:
     plans: int = 0  # Cached ones included, further pages excluded.
     files: int = 0  # Data files that file indexes skipped, and no earlier step.
     bytes: int = 0  # Of these files.
+    # Plans with a test on a column, in which neither bounds nor an index skipped a file.
     columns: Counter[str] = field(default_factory=Counter)
     # By column and kind: plans with a test on a column whose options declare this index.
     asked: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -45,7 +47,9 @@ class TableUsage:
         self.plans += 1
         self.files += sum(plan.skipped_by_index.values())
         self.bytes += plan.bytes_skipped_by_index
-        self.columns.update(plan.filter_columns)
+        by_values = plan.summary.skipped_by.keys() - {SkipStep.PARTITION, SkipStep.BUCKET}
+        if plan.summary.files_kept and not any(plan.summary.skipped_by[step] for step in by_values):
+            self.columns.update(plan.filter_columns)
         for declared in version.schema.options.file_indexes:
             if declared.column in plan.filter_columns:
                 self.asked[declared.column, declared.kind] += 1

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from tests.advice.indexed_tables import IndexedTable, events, grown, indexed_tab
 from tests.copied_tables import CopiedTable
 from tests.golden_cases import GoldenWarehouse
 from tests.golden_checks import for_each
-from tests.tables import EMPTY_ROW, MadeTable, entry, golden_ref, open_service
+from tests.tables import EMPTY_ROW, MadeTable, entry, file_of, golden_ref, open_service
 
 FILES = [events(300, first) for first in range(0, 3_000, 300)]
 ID, NAME = (DataField(at, name, parse_type("BIGINT")) for at, name in enumerate(("id", "name")))
@@ -202,6 +203,41 @@ def test_what_plans_never_needed(tmp_path: Path) -> None:
     assert found.options == {"file-index.bitmap.columns": None, "file-index.range-bitmap.columns": "amount"}
     assert piece(found, AdviceSubject.COLUMN_WITHOUT_INDEX).column == "id"
     assert [(each.filter, each.plans) for each in found.shapes] == [("`city` = ? AND `id` > ?", 30)]
+
+
+def test_only_plans_in_which_nothing_was_skipped_ask_for_an_index(tmp_path: Path) -> None:
+    """Bounds answer look-ups by id; amounts are spread over all files."""
+    made = MadeTable.make(tmp_path, [ID, NAME])
+    made.commit([file_of(f"data-{at}", {ID: [at, at], NAME: [0, 9]}, bounded=True) for at in range(3)])
+    with closing(open_service(tmp_path)) as service:
+        for _ in range(20):
+            made.plan(service, "id = 1 AND name >= 0")
+            made.plan(service, "name = 5")
+        usage = service.usage.of_table(made.version(service))
+
+        found = advise_table(made.version(service), usage)
+
+    advised = piece(found, AdviceSubject.COLUMN_WITHOUT_INDEX)
+    assert (advised.column, "20 of the last 40 plans" in advised.detail) == ("name", True)
+
+
+def test_a_bloom_filter_that_lists_pass_is_told_the_rate_that_they_need(tmp_path: Path) -> None:
+    table = indexed_table(tmp_path, FILES, {"file-index.bloom-filter.columns": "city"})
+    for number in range(20):
+        table.made.plan(table.service, f"city IN ('city {number % 5}', 'city 0', 'city 1')")
+
+    idle = piece(table.advice(table.usage()), AdviceSubject.INDEX_WITHOUT_EFFECT)
+
+    assert "set its fpp to 0.1 divided by the number of values" in idle.detail
+
+
+def test_indexes_that_outweigh_the_data_have_a_warning(tmp_path: Path) -> None:
+    files = grown([events(300, first) for first in (0, 300)])
+    table = indexed_table(tmp_path, files, {"file-index.bloom-filter.columns": "city,id,amount"})
+
+    warnings = table.advice().warnings
+
+    assert any("beside" in each and "plans may read more than they spare" in each for each in warnings)
 
 
 def test_a_column_with_a_global_index_has_one(tmp_path: Path) -> None:
