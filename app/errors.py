@@ -34,6 +34,7 @@ Decoders get bytes, not paths: they raise with an offset, and the code that read
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
 from typing import Self
 
@@ -206,3 +207,10 @@ class DeadlineExceededError(StorageError):
 
 class RequestCancelledError(DeadlineExceededError):
     """A request whose caller has gone away."""
+
+
+def release_frames(error: BaseException | None) -> None:
+    """Clear the finished frames of an error's tracebacks, which keep what the failed calls had loaded."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from app.described import DESCRIBED
-from app.errors import DeadlineExceededError, MemoryShortError
+from app.errors import DeadlineExceededError, MemoryShortError, release_frames
 from app.observation import observer
 from app.work import LEDGER, RECENT_SECONDS, Shrinkable, check_deadline, wait_for
 
@@ -319,6 +319,8 @@ class ByteCache(Generic[Item]):
             try:
                 loaded = load(batch)
             except BaseException as error:
+                # The flight keeps the error, and its frames would keep the flight.
+                release_frames(error)
                 for failed in batches[position:]:
                     with self._lock:
                         self._land(failed)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeVar
 
 import orjson
 
-from app.errors import CorruptMetadataError, FileMissingError, PaimonIndexError, UnsupportedFormatError
+from app.errors import (
+    CorruptMetadataError,
+    FileMissingError,
+    PaimonIndexError,
+    UnsupportedFormatError,
+    release_frames,
+)
 from app.observation import FileFormat, observer
 from app.table.storage import SmallFiles
 from app.types.digest import content_digest
@@ -32,7 +37,7 @@ def decode(path: str, data: Content, read: Callable[[Content], Decoded]) -> Deco
         return read(data)
     except PaimonIndexError as error:
         # Frames of the traceback would keep the file's bytes alive.
-        _release_frames(error)
+        release_frames(error)
         match error:
             case CorruptMetadataError():
                 report_undecodable(path)
@@ -42,12 +47,6 @@ def decode(path: str, data: Content, read: Callable[[Content], Decoded]) -> Deco
                 raise UnsupportedFormatError(f"{path}: {error}") from error
             case _:
                 raise
-
-
-def _release_frames(error: BaseException | None) -> None:
-    while error is not None:
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
 
 
 def report_undecodable(path: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -348,11 +348,11 @@ class TableMetadata:
 
         # Each file waits for its own memory; as one piece of work, all but the first would be refused.
         with apart():
-            try:
+            read: list[Parsed] = []
+            with suppress(MemoryShortError):
                 read = readers.map(load, missing, alone_seconds=alone_seconds if at_once else math.inf)
-            except (LimitExceededError, MemoryShortError):
-                # Those that were loaded are cached; the others may fit one after the other.
-                read = list(map(load, missing))
+            # Those that were loaded are cached; the others may fit one after the other.
+            read = read or list(map(load, missing))
         loaded |= zip(missing.values(), read, strict=True)
         if total > _LARGE_BYTES:
             readers.submit_detached(give_memory_back)

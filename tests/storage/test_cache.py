@@ -1,8 +1,10 @@
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -407,3 +409,19 @@ def test_threads_fit_together() -> None:
 
     fill(shared["a"], 1)
     assert sum(cache.weight for cache in shared.values()) <= sum(SHARES.values())
+
+
+def test_a_failed_load_keeps_nothing_that_it_had_loaded() -> None:
+    """Even where its error is kept, as by those who waited for it."""
+    cache, loaded = bytes_cache(), []
+
+    def load() -> bytes:
+        content = np.zeros(100)
+        loaded.append(weakref.ref(content))
+        raise StorageError(f"no more than {len(content)} bytes", path="a")
+
+    with pytest.raises(StorageError) as kept:
+        cache.get_or_load("a", load)
+
+    assert kept.value.__traceback__ is not None
+    assert loaded[0]() is None
