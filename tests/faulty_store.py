@@ -120,7 +120,9 @@ class _Handler(BaseHTTPRequestHandler):
             case Fault.SLOW_DOWN:
                 self._answer(503, _error("SlowDown"))
             case Fault.CUT | Fault.DRIP as fault:
-                self._break_off(self._content(key) or b"", fault)
+                is_list = "list-type" in asked
+                content = self._listing(asked.get("prefix", "")) if is_list else self._content(key)
+                self._break_off(content or b"", fault)
             case None if "list-type" in asked:
                 self._answer(200, self._listing(asked.get("prefix", "")))
             case None:

@@ -119,6 +119,13 @@ def test_a_store_that_sends_a_byte_now_and_then_is_asked_again(ask: Callable[[Wa
     assert store.asked[KEY] >= 2
 
 
+def test_a_listing_that_comes_a_byte_now_and_then_is_asked_for_again() -> None:
+    store = Store(OBJECTS, first(1, Fault.DRIP))
+    with store.serving() as options, time_limit(PATIENT_SECONDS / 2):
+        assert opened(options, stall=0.1).list_names("db.db/t") == sorted(map(str, range(8)))
+    assert store.asked["w/db.db/t/"] == 2
+
+
 def test_a_store_that_stays_silent_is_an_error() -> None:
     store = Store(OBJECTS, lambda _: Fault.HANG)
     with store.serving() as options, pytest.raises(StorageError, match="TimeoutError"):

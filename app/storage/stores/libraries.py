@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 STALL_SECONDS: Final = 3.0
 # Lowest rate of a read: a store that sends a byte now and then counts as stalled.
 _LEAST_BYTES_PER_SECOND: Final = 64 << 10
+# The length of a listing is unknown; only S3 limits each of its pages.
+_SHORT_ANSWERS: Final = ("info", "exists")
 HADOOP: Final = frozenset({"hdfs", "viewfs"})
 """Schemes of Hadoop's filesystems, which hdfs-native reads."""
 _LIBRARIES: Final = {
@@ -178,6 +180,8 @@ class LibraryStore(Store):
         seconds = None
         if method == "cat_file":
             seconds = read_seconds(self._stall_seconds, options["end"] - options["start"])
+        elif method in _SHORT_ANSWERS:
+            seconds = read_seconds(self._stall_seconds, 0)
         async with asyncio.timeout(seconds):
             return await self._coroutine(method)(place, *arguments, **options)
 

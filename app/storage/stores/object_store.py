@@ -59,6 +59,9 @@ _IDLE_SECONDS: Final = 15
 # Time limit of sending an object.
 _WRITE_SECONDS: Final = 300
 
+# Reads have a rate instead, see read_seconds.
+_NO_TIMEOUT: Final = dt.timedelta(days=1)
+
 # Seconds between two questions to boto3, which renews credentials of a profile.
 _FRESH_SECONDS: Final = 60
 
@@ -127,22 +130,25 @@ class _Filesystem(FsspecStore):
         client = _client(stall_seconds, allow_http=endpoint.startswith("http://"))
         super().__init__("s3", loop=event_loop(), client_options=client, **chosen)
         self._stall_seconds = stall_seconds
-        patience = dt.timedelta(seconds=max(stall_seconds, _WRITE_SECONDS))
-        self._open_for_writing = partial(
-            S3Store, bucket, client_options=client | {"read_timeout": patience}, **chosen
-        )
+        self._open_store = partial(S3Store, bucket, **chosen)
+        self._for_bodies: ClientConfig = client | {"timeout": _NO_TIMEOUT}
+
+    @cached_property
+    def _read(self) -> S3Store:
+        return self._open_store(client_options=self._for_bodies)
 
     @cached_property
     def _written(self) -> S3Store:
-        return self._open_for_writing()
+        patience = dt.timedelta(seconds=max(self._stall_seconds, _WRITE_SECONDS))
+        return self._open_store(client_options=self._for_bodies | {"read_timeout": patience})
 
     async def _cat_file(  # type: ignore[override] # nobody reads without a range
         self, path: str, start: int, end: int, **_: object
     ) -> bytes:
-        bucket, key = self._split_path(path)
+        key = self._split_path(path)[1]
         began = asyncio.get_running_loop().time()
         async with asyncio.timeout(read_seconds(self._stall_seconds, 0)) as limit:
-            answer = await self._construct_store(bucket).get_async(key, options={"range": (start, end)})
+            answer = await self._read.get_async(key, options={"range": (start, end)})
             first, behind = answer.range
             limit.reschedule(began + read_seconds(self._stall_seconds, behind - first))
             return (await answer.bytes_async()).to_bytes()
@@ -164,9 +170,9 @@ def _client(stall_seconds: float, *, allow_http: bool) -> ClientConfig:
     client: ClientConfig = {
         "allow_http": allow_http,
         "connect_timeout": dt.timedelta(seconds=stall_seconds),
-        # Limits silence, not the whole call, which the request's deadline limits.
         "read_timeout": dt.timedelta(seconds=stall_seconds),
-        "timeout": dt.timedelta(days=1),
+        # Of one page of a listing: silence alone would let a page drip until the request's deadline.
+        "timeout": dt.timedelta(seconds=read_seconds(stall_seconds, 0)),
         "pool_max_idle_per_host": str(_MOST_IDLE),
         "pool_idle_timeout": dt.timedelta(seconds=_IDLE_SECONDS),
     }
