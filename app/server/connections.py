@@ -90,11 +90,13 @@ class PunctualProtocol(H11Protocol):
 
     ``head_seconds``: from the connection's start, or a later request's first byte. ``patience_seconds``:
     answers are not aborted for others before. ``unread_seconds``: age at which an unread request is refused.
+    ``few_requests``: requests in flight below which none is refused.
     """
 
     head_seconds: ClassVar[float] = 20.0
     patience_seconds: ClassVar[float] = 1.0
     unread_seconds: ClassVar[float] = 1.0
+    few_requests: ClassVar[int] = 64
 
     # Connections of this process, longest wait first; only its event loop uses them.
     _waiting: ClassVar[dict[PunctualProtocol, None]] = {}
@@ -178,6 +180,9 @@ class PunctualProtocol(H11Protocol):
         An overloaded event loop reaches each request only after its caller has timed out. A refusal costs a
         hundredth of an answer, which leaves time for requests that have just come.
         """
+        # One long stall makes requests old, too, but the few that came during it are soon read.
+        if len(self.tasks) < self.few_requests:
+            return False
         refuse: Callable[[bytes], bytes | None] | None = self.app_state.get("refuse_unread")
         connected = self.transport.get_extra_info("socket")
         if refuse is None or connected is None or sys.platform != "linux":

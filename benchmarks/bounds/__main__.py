@@ -1,4 +1,4 @@
-"""``python -m benchmarks.bounds``: memory in control groups, two warehouses beside each other, overload.
+"""``python -m benchmarks.bounds``: memory in control groups, two warehouses side by side, overload, bursts.
 
 Callers are processes of their own, and share the machine's cores with the server. What takes too long is
 measured twice, since other programs of the machine take time, too; with ``--quick`` it is only printed.
@@ -18,7 +18,7 @@ from typing import Final
 
 import httpx
 
-from benchmarks.bounds import memory, neighbours
+from benchmarks.bounds import bursts, memory, neighbours
 from benchmarks.bounds.asking import (
     DEAR,
     EVERYTHING,
@@ -51,7 +51,7 @@ _AT_ONCE: Final = 6
 _ROUNDS: Final = 4
 _IMPATIENCE_SECONDS: Final = 0.4
 _PLAN: Final = f"/v1/main/databases/{DATABASE}/tables/plain/plan"
-_PARTS: Final = ("memory", "neighbours", "overload")
+_PARTS: Final = ("memory", "neighbours", "overload", "burst")
 
 
 def main() -> int:
@@ -72,6 +72,8 @@ def main() -> int:
         if "overload" in asked.parts:
             overloaded = _overload(warehouse, is_timed=not asked.quick)
             faults += _print("", chain(overloaded, _hanging_up(warehouse)))
+        if "burst" in asked.parts:
+            faults += _print("", bursts.rows(warehouse))
     print(f"{faults} bounds do not hold" if faults else "all bounds hold")
     return 1 if faults else 0
 

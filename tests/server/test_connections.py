@@ -198,10 +198,30 @@ def test_a_request_of_one_length_is_answered(address: tuple[str, int], header: b
         receive_answer(connection)
 
 
-class BehindProtocol(PunctualProtocol):
+class StalledProtocol(PunctualProtocol):
     """Looks at each request later than it should."""
 
     unread_seconds: ClassVar[float] = 0.0
+
+
+class BehindProtocol(StalledProtocol):
+    """Has more requests in flight than it can answer, too."""
+
+    few_requests: ClassVar[int] = 0
+
+
+@pytest.mark.parametrize(("protocol", "refused"), [(StalledProtocol, 0), (BehindProtocol, 3)])
+def test_requests_that_lay_unread_are_refused_only_beside_many_in_flight(
+    tmp_path: Path, protocol: type[PunctualProtocol], refused: int
+) -> None:
+    app = create_app(Settings.load(warehouses={"main": str(tmp_path)}))
+    with listening(app, protocol, lifespan="on") as address, ExitStack() as stack:
+        callers = [stack.enter_context(connect(address[1])) for _ in range(3)]
+        for caller in callers:
+            caller.sendall(b"GET /v1/config HTTP/1.1\r\nHost: x\r\n\r\n")
+        statuses = [caller.recv(12)[-3:] for caller in callers]
+
+    assert statuses.count(b"429") == refused
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how long bytes lay unread")

@@ -3,7 +3,8 @@
 ========================= ============================================== =====================================
 bound                     what counts                                    beyond it
 ========================= ============================================== =====================================
-:func:`refuse_unread`     seconds for which a request lay unread         429, without being parsed
+:func:`refuse_unread`     seconds for which a request lay unread, if     429, without being parsed
+                          many are in flight
 :class:`Admission`        requests in flight in a process, including     429 at once; 503 before the service
                           bodies that arrive and answers being sent      is ready
 :class:`Bulkhead`         requests of a warehouse that run or wait for a 429 for the one that waits longest
