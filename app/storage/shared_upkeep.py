@@ -12,7 +12,9 @@ from app.storage.warehouse import Warehouse
 from app.storage.writing import Writing
 
 _FORMAT: Final = re.compile(r"[0-9]{1,9}")
-_OBJECT: Final = re.compile(r"[0-9a-f]{64}(-[0-9a-f]{8})?")
+_NAME: Final = r"[0-9a-f]{64}(-[0-9a-f]{8})?"
+# A writer that was killed leaves its draft.
+_OBJECT: Final = re.compile(rf"{_NAME}|\.{_NAME}\.[0-9a-f]{{16}}\.tmp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Pruned:
 
 
 def prune_shared(store: Warehouse, before: dt.datetime, *, is_tried: bool) -> Pruned:
-    """Removes objects and claims of all formats that were written before a time.
+    """Removes objects, drafts and claims of all formats that were written before a time.
 
     ``is_tried``: only counts them. Raises StorageError if the store failed.
     """

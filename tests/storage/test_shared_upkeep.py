@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from app.observation import StorageOperation
 from app.storage import Warehouse
 from app.storage.shared_object import key_name, object_name
 from app.storage.shared_upkeep import Pruned, prune_shared
@@ -53,6 +54,24 @@ def test_objects_of_all_keys_go(tmp_path: Path) -> None:
         (tmp_path / "1" / f"{OLD}{key_name(key)}").write_bytes(b"12345")
     store, cut = Warehouse("shared", str(tmp_path)), NOW + dt.timedelta(days=1)
     assert prune_shared(store, cut, is_tried=False) == Pruned(3, 15, 0, 0)
+    assert not files(tmp_path)
+
+
+class KilledError(BaseException):
+    """Ends a writer where a signal would."""
+
+
+def test_the_draft_of_a_writer_that_was_killed_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(_file: int) -> None:
+        raise KilledError
+
+    store, cut = Warehouse("shared", str(tmp_path)), NOW + dt.timedelta(days=1)
+    monkeypatch.setattr(os, "fsync", die)
+    with pytest.raises(KilledError):
+        store.ask(StorageOperation.WRITE, f"1/{OLD}", lambda found, place: found.create(place, b"12345"))
+    assert len(files(tmp_path)) == 1
+
+    assert prune_shared(store, cut, is_tried=False) == Pruned(1, 5, 0, 0)
     assert not files(tmp_path)
 
 
