@@ -13,7 +13,9 @@ to callers, see :mod:`app.telemetry.workers`.
 from __future__ import annotations
 
 import fcntl
+import multiprocessing
 import os
+import shutil
 import socket
 import threading
 import time
@@ -91,11 +93,15 @@ class Processes:
 
     def stop(self) -> None:
         """Stops answering, and releases the number."""
-        if self._listener is not None:
+        if self.directory is not None and self._listener is not None:
             with suppress(OSError):
                 self._listener.shutdown(socket.SHUT_RDWR)
             self._listener.close()
             self._lock.close()
+            parent = multiprocessing.parent_process()
+            if parent is not None and os.getppid() != parent.pid:
+                # The parent was killed, and nobody else removes it.
+                shutil.rmtree(self.directory, ignore_errors=True)
 
     def ask(self, question: bytes) -> Iterator[tuple[str, bytes | None]]:
         """Asks all other processes in turn; yields names and answers. Blocks for two seconds at most.

@@ -23,12 +23,15 @@ import os
 import signal
 import sys
 import threading
+import time
+from contextlib import suppress
 from types import FrameType
 from typing import Final
 
 import uvicorn
 from typing_extensions import override
 from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Process
 
 _log = logging.getLogger("paimon_index")
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -110,12 +113,37 @@ class Workers(Multiprocess):
     """uvicorn's supervisor of several processes; a second signal ends them at once."""
 
     @override
+    def keep_subprocess_alive(self) -> None:
+        if self.should_exit.is_set() or not all(map(self._is_awake, self.processes)):
+            return
+        super().keep_subprocess_alive()
+
+    def _is_awake(self, worker: Process) -> bool:
+        """Waits until a worker answers or ends, or kills it for its silence; returns False after a signal.
+
+        uvicorn waits in one call: a signal would be noticed only after a worker has started.
+        """
+        until = time.monotonic() + self.config.timeout_worker_healthcheck
+        with suppress(OSError, EOFError):
+            worker.parent_conn.send(b"ping")
+            while not worker.parent_conn.poll(_LOOK_SECONDS):
+                if self._is_told_to_end():
+                    return False
+                if time.monotonic() > until:
+                    worker.kill()
+            worker.parent_conn.recv()
+        return True
+
+    def _is_told_to_end(self) -> bool:
+        return any(number in _SIGNALS for number in self.signal_queue)
+
+    @override
     def join_all(self) -> None:
         self.signal_queue.clear()
         for process in self.processes:
             while process.process.is_alive():
                 process.process.join(_LOOK_SECONDS)
-                if any(number in _SIGNALS for number in self.signal_queue):
+                if self._is_told_to_end():
                     for member in self.processes:
                         member.process.kill()
 

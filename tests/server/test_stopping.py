@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import sys
@@ -13,11 +14,14 @@ from typing import Any
 
 import httpx
 import pytest
+import uvicorn
+from uvicorn.supervisors.multiprocess import SIGNALS, Process
 
 from app.api.http.problems import ProblemError
 from app.api.routes.operations import Caches, Warmth
 from app.opening import create_service
-from app.server.processes import Processes, shared_directory
+from app.server.processes import VARIABLE, Processes, shared_directory
+from app.server.stopping import Workers
 from app.settings import Settings
 from tests.golden_cases import GoldenWarehouse
 from tests.served import PATIENCE_SECONDS, Served, serving
@@ -91,18 +95,46 @@ def test_the_disk_cache_survives_being_killed(golden: GoldenWarehouse, tmp_path:
     assert files == [files[0]] * 2
 
 
+def children(served: Served) -> list[int]:
+    """The workers, and the process that multiprocessing tracks its resources with."""
+    tasks = Path(f"/proc/{served.process.pid}/task/{served.process.pid}")
+    return list(map(int, (tasks / "children").read_text().split()))
+
+
+def listens_no_more(served: Served) -> bool:
+    give_up = time.monotonic() + PATIENCE_SECONDS / 4
+    return not any(time.monotonic() > give_up for _ in answers(served, "/health/live"))
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent ended")
-def test_workers_end_when_their_parent_is_killed(golden: GoldenWarehouse) -> None:
+def test_workers_end_when_their_parent_is_killed_and_leave_no_files(golden: GoldenWarehouse) -> None:
     with serving(golden.root, workers=2) as served:
-        children = Path(f"/proc/{served.process.pid}/task/{served.process.pid}/children").read_text().split()
+        workers = children(served)
+        named = re.search(VARIABLE.encode() + b"=([^\0]+)", Path(f"/proc/{workers[-1]}/environ").read_bytes())
         served.process.kill()
-        give_up = time.monotonic() + PATIENCE_SECONDS / 4
         try:
-            assert any(time.monotonic() > give_up for _ in answers(served, "/health/live")) is False
+            assert listens_no_more(served)
+            assert named
+            assert not Path(named[1].decode()).exists()
         finally:
-            for child in children:
+            for worker in workers:
                 with suppress(ProcessLookupError):
-                    os.kill(int(child), signal.SIGKILL)
+                    os.kill(worker, signal.SIGKILL)
+
+
+def test_a_signal_is_heeded_while_a_worker_is_silent() -> None:
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        workers = Workers(uvicorn.Config("none", timeout_worker_healthcheck=PATIENCE_SECONDS), sockets=[])
+        # Never started, it answers nothing.
+        workers.processes.append(Process(workers.config, []))
+        signal.raise_signal(signal.SIGTERM)
+        workers.keep_subprocess_alive()
+        workers.handle_signals()
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert workers.should_exit.is_set()
 
 
 @contextmanager
