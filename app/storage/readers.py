@@ -47,11 +47,13 @@ class Readers:
         items: Iterable[Given],
         *,
         alone_seconds: float = 0,
+        claimed_bytes: int = 0,
     ) -> list[Loaded]:
         """Applies ``load`` to each item in parallel; returns results in order.
 
         ``alone_seconds``: helpers join once loads take longer than this on average, since handing over costs
-        more than very short loads. Raises the error of a load; loads not started then never start.
+        more than very short loads. ``claimed_bytes``: memory that each load claims, which bounds the helpers,
+        since waiting for memory costs time. Raises the error of a load; loads not started then never start.
         """
         pending = deque(enumerate(items))
         loaded: dict[int, Loaded] = {}
@@ -77,7 +79,8 @@ class Readers:
 
         def call_helpers() -> None:
             most = min(self._threads, _MOST_ON_DISK) if alone_seconds else self._threads
-            count_of_helpers = min(most - 1, len(pending))
+            claiming = LEDGER.startable // max(1, claimed_bytes)
+            count_of_helpers = min(most - 1, len(pending), max(0, claiming - 1))
             helpers.extend(self._pool.submit(copy_context().run, help_out) for _ in range(count_of_helpers))
 
         started = time.perf_counter()

@@ -82,6 +82,12 @@ _MANIFEST: Final = _Decoding(
 _INDEX_MANIFEST: Final = _Decoding(IndexManifest.read)
 
 
+def _claimed_bytes(size: int | None) -> int:
+    """Return the memory to claim before the read; a file that expands more claims the rest as it does."""
+    known = size or 0
+    return int(min(_DECODING * known, max(known, LEDGER.room / _DECODING)))
+
+
 class _Budget:
     """Memory budget for the manifests of one version, shared by the threads that load them."""
 
@@ -292,9 +298,7 @@ class TableMetadata:
         """Read and decode a file. Its memory is claimed before the read, until the end of the block."""
         name, size = file
         path, known = self._path(name), size or 0
-        # A file that expands more claims the rest step by step, as far as there is room.
-        expected = int(min(_DECODING * known, max(known, LEDGER.room / _DECODING)))
-        with self._reader.readers.decoding(expected, path) as claim:
+        with self._reader.readers.decoding(_claimed_bytes(size), path) as claim:
             try:
                 # Writers name these files after random UUIDs, so names stay unique even if the table is
                 # dropped and created again.
@@ -350,7 +354,12 @@ class TableMetadata:
         with apart():
             read: list[Parsed] = []
             with suppress(MemoryShortError):
-                read = readers.map(load, missing, alone_seconds=alone_seconds if at_once else math.inf)
+                read = readers.map(
+                    load,
+                    missing,
+                    alone_seconds=alone_seconds if at_once else math.inf,
+                    claimed_bytes=max((_claimed_bytes(size) for _, size in missing), default=0),
+                )
             # Those that were loaded are cached; the others may fit one after the other.
             read = read or list(map(load, missing))
         loaded |= zip(missing.values(), read, strict=True)

@@ -204,6 +204,11 @@ class Ledger:
         return self._shared_start_bytes // 8
 
     @property
+    def startable(self) -> int:
+        """Bytes that new claims of one line may take side by side."""
+        return self._shared_start_bytes // 2
+
+    @property
     def _shared_start_bytes(self) -> int:
         """Bytes that new claims may take, all lines together, while their line has claims already."""
         return int(max(0, min(self.room / 2, _MOST_BEGUN_BYTES)))
