@@ -42,7 +42,7 @@ from benchmarks.overload import overload, rate
 from benchmarks.runner import in_process
 from benchmarks.soak.serving import server
 
-_LIMITS: Final = (384, 512, 768, 1_024, 1_536)
+_LIMITS: Final = (384, 512, 768, 1_024, 1_536, 2_048)
 _CALLERS: Final = (1, 3, 12)
 _TIMES: Final = 5
 _GOODPUT: Final = 0.85

@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Final
 
 from benchmarks.bounds.tables import BODIES, COLUMNAR_FILES, FILES, LAYOUT
-from benchmarks.events import DATABASE, FIRST_PRIVATE_CATEGORY
+from benchmarks.events import DATABASE, FIRST_PRIVATE_CATEGORY, NUMBERS, ids
 from benchmarks.index_bodies import categories_of_rows
 from benchmarks.manifest_records import file_name
 
@@ -33,6 +33,8 @@ PATIENCE_SECONDS: Final = 130.0
 _LONG_BODY: Final = 31 << 20
 _LONG_FILTER: Final = 8_000_000
 _UNREAD_SECONDS: Final = 5.0
+_LISTS: Final = 16
+_LISTED: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,8 @@ class Dear:
         expected: its status where it fits.
         warehouses: callers ask so many by turns.
         callers: how many ask, where it matters.
+        least: megabytes with which one caller is always answered, as docs/sizing.md promises.
+        temporary: the directory of the server's temporary files, where it matters.
     """
 
     name: str
@@ -130,6 +134,8 @@ class Dear:
     expected: int = OK
     warehouses: int = 1
     callers: Sequence[int] | None = None
+    least: int | None = None
+    temporary: str | None = None
 
 
 def _plan(table: str) -> Callable[[Caller, int], Answer]:
@@ -139,6 +145,16 @@ def _plan(table: str) -> Callable[[Caller, int], Answer]:
         return _of_plan(number, *caller.of_table(table, "plan", body))
 
     return ask
+
+
+def _plan_by_key(caller: Caller, number: int) -> Answer:
+    body = {"filter": f"id = {ids(number % BODIES)[0]}", "page_size": 1_000}
+    return _status(number, *caller.of_table("blooms", "plan", body))
+
+
+def _plan_by_number(caller: Caller, number: int) -> Answer:
+    body = {"filter": f"c0 < {number + 1}", "page_size": 1_000}
+    return _status(number, *caller.of_table("plain", "plan", body))
 
 
 def _of_category(files: int) -> Callable[[int], frozenset[str]]:
@@ -203,6 +219,22 @@ def _what_if(table: str) -> Callable[[Caller, int], Answer]:
     return ask
 
 
+def _lists_and_aggregates(caller: Caller, number: int) -> Answer:
+    """By turns: indexes tried for lists that no file has, a count by value, and an extreme of some files."""
+    if number % 3 == 0:
+        first = NUMBERS * (number + 1)
+        lists = (range(first + start, first + start + _LISTED) for start in range(_LISTS))
+        body: dict[str, object] = {
+            "indexes": [{"column": "id", "index": "bloom-filter"}],
+            "filters": [f"cat IN ({', '.join(map(str, each))}) AND score >= {number}" for each in lists],
+        }
+        return _status(number, *caller.of_table("many", "what-if", body))
+    if number % 3 == 1:
+        return _status(number, *caller.of_table("many", "aggregate", {"group_by": ["cat"], "top": number}))
+    body = {"aggregates": [{"function": "max", "column": "score"}], "filter": f"cat <> {number}"}
+    return _status(number, *caller.of_table("many", "aggregate", body))
+
+
 def _explain(caller: Caller, number: int) -> Answer:
     """A page of what decided about each file."""
     body = {"filter": f"c0 < {number + 1}", "explain": True}
@@ -262,6 +294,16 @@ def _pipe(caller: Caller, number: int) -> Answer:
 
 IN_ONE: Final = Dear("100,000 files in one manifest", _plan("one"), _of_category(FILES))
 IN_MANY: Final = Dear("100,000 files in 100 manifests", _plan("many"), _of_category(FILES))
+NO_INDEX: Final = Dear("100,000 files without an index", _plan_by_number, least=512)
+BLOOMS: Final = Dear("100,000 files with bloom filters of 12 KB", _plan_by_key, least=512)
+IN_MEMORY: Final = Dear(
+    "the same with TMPDIR in memory",
+    _plan_by_key,
+    expected=422,
+    callers=(1, 3),
+    temporary="/dev/shm",  # noqa: S108 - files have no name in it
+)
+TOGETHER: Final = Dear("what-if with lists, and aggregates", _lists_and_aggregates, callers=(36,))
 SIDE_FILES: Final = Dear("100,000 side files", _plan("beside"), _of_category(FILES))
 WHAT_IF: Final = Dear("what-if of 300 MB", _what_if("wide"), lambda _: frozenset({"1 of 1 files"}))
 LONG_TEXT: Final = Dear(
@@ -277,6 +319,10 @@ ICEBERG: Final = Dear("Iceberg's plans of three warehouses", _iceberg_whole, war
 DEAR: Final = (
     IN_ONE,
     IN_MANY,
+    NO_INDEX,
+    BLOOMS,
+    IN_MEMORY,
+    TOGETHER,
     SIDE_FILES,
     WHAT_IF,
     Dear("what-if of 60 MB", _what_if("middle"), lambda _: frozenset({"1 of 1 files"})),

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import httpx
 
-from benchmarks.bounds.asking import BROKEN, HUNG, OF_THE_CONTRACT, Answer, Dear, answers
+from benchmarks.bounds.asking import BROKEN, HUNG, OF_THE_CONTRACT, OK, Answer, Caller, Dear, answers
 from benchmarks.control_groups import ControlGroup, control_group
 from benchmarks.soak.serving import server
 
@@ -23,6 +24,8 @@ _SHARE: Final = 0.6
 """Of the limit: what needs no more when alone is answered then."""
 _ENVIRONMENT: Final = {"PAIMON_INDEX_ICEBERG": "true", "PAIMON_INDEX_DEADLINE_SECONDS": "60"}
 """Time is no bound here, or a busy machine would leave nothing to look at."""
+_PAUSE_SECONDS: Final = 0.3
+_NEIGHBOUR: Final = "neighbour"
 
 
 @dataclass(slots=True)
@@ -74,17 +77,44 @@ def cells(warehouse: Path, dear: Dear, limit: int, callers: Sequence[int], need:
                     cell = Cell(dear.name, limit, waiting.pop(0))
                     httpx.post(f"{url}/v1/cache/clear", timeout=60).raise_for_status()
                     kills = group.kills
-                    with group.watched() as samples:
-                        given = answers(port_of(url), _names(dear), dear, cell.callers)
+                    port = port_of(url)
+                    with group.watched() as samples, _small_plans(port) as small:
+                        given = answers(port, _names(dear), dear, cell.callers)
                     cell.taken = max(samples)
                     cell.statuses.update(answer.status for answer in given)
                     if group.kills > kills or process.poll() is not None:
                         cell.faults.append(f"killed: {group.kills - kills}")
+                    elif set(small) != {OK}:
+                        cell.faults.append(f"small plans of another warehouse: {counted(small)}")
                     cell.faults += _faults(dear, given)
-                    is_sure = cell.callers == 1 and need <= _SHARE * limit * MIB
-                    if is_sure and set(cell.statuses) != {dear.expected}:
-                        cell.faults.append(f"it needs {need // MIB} MiB when alone")
+                    is_enough = need <= _SHARE * limit * MIB or (dear.least and dear.least <= limit)
+                    if cell.callers == 1 and is_enough and set(cell.statuses) != {dear.expected}:
+                        cell.faults.append(f"it needs {need // MIB} MiB when alone, or less")
                     yield cell
+
+
+@contextmanager
+def _small_plans(port: int) -> Iterator[Counter[int]]:
+    """Has another warehouse asked for small plans until the end of the block and once after it, by status."""
+    statuses: Counter[int] = Counter()
+    is_over = threading.Event()
+
+    def ask() -> None:
+        body = {"filter": f"c0 = {statuses.total()}"}
+        statuses[Caller(port, _NEIGHBOUR).of_table("small", "plan", body)[0]] += 1
+
+    def ask_again() -> None:
+        while not is_over.wait(_PAUSE_SECONDS):
+            ask()
+
+    asking = threading.Thread(target=ask_again)
+    asking.start()
+    try:
+        yield statuses
+    finally:
+        is_over.set()
+        asking.join()
+    ask()
 
 
 def _names(dear: Dear) -> list[str]:
@@ -94,7 +124,8 @@ def _names(dear: Dear) -> list[str]:
 def _server(
     warehouse: Path, dear: Dear, group: ControlGroup
 ) -> AbstractContextManager[tuple[subprocess.Popen[bytes], str]]:
-    return server([f"{name}={warehouse}" for name in _names(dear)], _ENVIRONMENT, group)
+    environment = {**_ENVIRONMENT, **({"TMPDIR": dear.temporary} if dear.temporary else {})}
+    return server([f"{name}={warehouse}" for name in (*_names(dear), _NEIGHBOUR)], environment, group)
 
 
 def _faults(dear: Dear, given: Sequence[Answer]) -> Iterator[str]:

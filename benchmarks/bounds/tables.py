@@ -4,7 +4,8 @@
 table              has
 =================  =========================================================================================
 ``one``, ``many``  ``FILES`` files with 7 KB of embedded indexes, in one manifest of 430 MB or in 100
-``beside``         the same files with an index beside each of them
+``blooms``         ``FILES`` files with a bloom filter of 12 KB embedded, in 100 manifests of 12 MB
+``beside``         the files of ``many`` with an index beside each of them
 ``orc``,           a tenth of them in one manifest of this format
 ``parquet``
 ``plain``          ``FILES`` files without an index
@@ -44,6 +45,7 @@ BODIES: Final = 250
 """Different indexes: of a category that only one of them has, a file in so many is kept."""
 
 LAYOUT: Final = Layout(Indexed.VALUES, bodies=BODIES, numbers=4)
+BLOOMS: Final = Layout(Indexed.KEYS, bodies=BODIES, numbers=4)
 _BESIDE: Final = Layout(Indexed.VALUES, is_embedded=False, bodies=BODIES, numbers=4)
 _PLAIN: Final = Layout(Indexed.NOTHING, numbers=4)
 _LONG: Final = parse_type("BIGINT")
@@ -58,6 +60,7 @@ def write_tables(directory: Path) -> Path:
         database = directory / "new" / f"{DATABASE}.db"
         _synthetic(database / "one", LAYOUT, FILES, 1)
         _synthetic(database / "many", LAYOUT, FILES, 100)
+        _synthetic(database / "blooms", BLOOMS, FILES, 100)
         _synthetic(database / "beside", _BESIDE, FILES, 10)
         _synthetic(database / "plain", _PLAIN, FILES, 10)
         _synthetic(database / "small", _PLAIN, 100, 1)
