@@ -45,18 +45,15 @@ from app.file_index import open_payload
 from app.file_index.answers import RowIndex
 from app.file_index.bitmap import BITMAP
 from app.file_index.keys import Key
-from app.global_index.blocks import TRAILER_BYTES, read_block
+from app.global_index.blocks import TRAILER_BYTES, Claiming, decoding, read_block
 from app.global_index.index_file import IndexFile, Piece, RowSet, Search, Tail, portions
 from app.global_index.keys import Keys, array_of, is_one_of, read_keys, stored_forms
 from app.types import DataType
-from app.work import LEDGER
 
 MAGIC: Final = 0x42474958
 _VERSION: Final = 1
 _FOOTER: Final = struct.Struct(">qiqiqiiii")
 _LEAST_ENTRY_BYTES: Final = 3
-_FEW_KEYS: Final = 1 << 12
-"""The usual block has fewer, for which a claim would take longer than to decode them."""
 _KEY_BYTES: Final = 300
 """That a key takes while its block is taken apart."""
 
@@ -104,18 +101,19 @@ class Dictionary:
             CorruptIndexError: it is damaged, or its keys do not ascend.
             MemoryShortError, LimitExceededError: there is no memory for what it expands to.
         """
-        data = read_block(content).tobytes()
+        with decoding() as claim:
+            return cls._read(content, data_type, claim)
+
+    @classmethod
+    def _read(cls, content: bytes, data_type: DataType, claim: Claiming) -> Self:
+        block = read_block(content, claim)
+        # Bytes are faster to take apart, and text is copied once more as it is cut up.
+        claim(2 * len(block))
+        data = block.tobytes()
         count, at = _varint(data, 0)
         if _LEAST_ENTRY_BYTES * count > len(data):
             raise CorruptIndexError(f"expected {count} keys, found {len(data)} bytes")
-        if count < _FEW_KEYS:
-            return cls._of(data, count, at, data_type)
-        # A small block can expand to very many keys.
-        with LEDGER.claim("decoding", _KEY_BYTES * count, path="keys of a global index"):
-            return cls._of(data, count, at, data_type)
-
-    @classmethod
-    def _of(cls, data: bytes, count: int, at: int, data_type: DataType) -> Self:
+        claim(_KEY_BYTES * count)
         stored: list[bytes] = []
         starts: list[int] = []
         numbers: list[int] = []
@@ -138,6 +136,11 @@ class Dictionary:
     def nbytes(self) -> int:
         """About how much memory the object takes."""
         return 128 * len(self.stored) + sum(map(len, self.stored))
+
+
+def _distinct(block: Dictionary, chosen: Any) -> dict[tuple[int, int], None]:
+    """Places of the chosen keys, each once, in their order."""
+    return dict.fromkeys(zip(block.offsets[chosen].tolist(), block.sizes[chosen].tolist(), strict=True))
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -214,26 +217,21 @@ class BitmapFile(IndexFile):
             footer.index_offset, footer.index_size + TRAILER_BYTES, "dictionary", self._read_dictionary
         )
         (blocks,) = yield [index_piece]
-        numbers = range(len(blocks.stored))
+        holding = slice(None)
         if stored is not None:
-            holding = {bisect_right(blocks.stored, form) - 1 for form in stored}
-            numbers = sorted(holding - {-1})  # type: ignore[assignment] # numbers of blocks
-        places: list[tuple[int, int]] = []
-        for portion in portions(numbers):
+            numbers = {bisect_right(blocks.stored, form) - 1 for form in stored} - {-1}
+            holding = sorted(numbers)  # type: ignore[assignment] # numbers of blocks
+        # A damaged file can name one place very many times.
+        places: dict[tuple[int, int], None] = {}
+        for portion in portions([*_distinct(blocks, holding)]):
             pieces = [
-                tail.piece(
-                    int(blocks.offsets[at]),
-                    int(blocks.sizes[at]) + TRAILER_BYTES,
-                    "dictionary",
-                    self._read_dictionary,
-                )
-                for at in portion
+                tail.piece(offset, size + TRAILER_BYTES, "dictionary", self._read_dictionary)
+                for offset, size in portion
             ]
             for block in (yield pieces):
-                here = chosen(block.keys)
-                places += zip(block.offsets[here].tolist(), block.sizes[here].tolist(), strict=True)
+                places |= _distinct(block, chosen(block.keys))
         matching = BitMap()
-        for portion_of_places in portions(places):
+        for portion_of_places in portions([*places]):
             pieces = [tail.piece(offset, size, "rows", self._read_rows) for offset, size in portion_of_places]
             for rows in (yield pieces):
                 matching |= rows.rows

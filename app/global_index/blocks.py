@@ -30,23 +30,21 @@ u8             1; where all entries have one size, 0
 from __future__ import annotations
 
 import struct
-import sys
 import zlib
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 
 import cramjam
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from pyroaring import BitMap
 
 from app.errors import CorruptIndexError, UnsupportedFormatError
-from app.work import LEDGER
-
-if sys.version_info >= (3, 14):
-    from compression.zstd import ZstdDecompressor, ZstdError
-else:
-    from backports.zstd import ZstdDecompressor, ZstdError
+from app.types.roaring import bitmap_of
+from app.work import LEDGER, Claim
 
 TRAILER_BYTES: Final = 5
 _TRAILER: Final = struct.Struct("<BI")
@@ -58,21 +56,42 @@ _CONTINUES: Final = 0x80
 _BITS: Final = 7
 _LONGEST_VARINT: Final = 9
 """Bytes of a number below 2 ** 63."""
-_MOST_EXPANDED: Final = 1 << 30
+# Writers close blocks at 64 kB, except that a key may have any number of rows.
+_EXPANSION: Final = 64
+_SMALL_BLOCK_BYTES: Final = 8 << 20
 _LEAST_CLAIM_BYTES: Final = 1 << 20
 _BYTES_AT_ONCE: Final = 1 << 20
-_ROW_ID_BYTES: Final = 16
+_ROW_ID_BYTES: Final = 26
 """Memory that a byte of stored row ids takes at most while it is decoded."""
 _ENTRY_BYTES: Final = 160
 """Memory that an entry takes while its block is decoded."""
 
-
-def _claim(size: int, path: str) -> AbstractContextManager[object]:
-    # A claim takes as long as decoding many entries, and the load of a block has already claimed this much.
-    return LEDGER.claim("decoding", size, path=path) if size > _LEAST_CLAIM_BYTES else nullcontext()
+Claiming: TypeAlias = Callable[[int], None]
+"""Claims more bytes. Raises MemoryShortError, LimitExceededError."""
 
 
-def read_block(stored: bytes) -> NDArray[np.uint8]:
+@contextmanager
+def decoding() -> Iterator[Claiming]:
+    """Hold what a block claims step by step until it is decoded: a small one can expand to very much."""
+    claims: list[Claim] = []
+    total = 0
+    with ExitStack() as stack:
+
+        def claim(size: int) -> None:
+            nonlocal total
+            total += size
+            # A claim takes as long as decoding many entries, and the load of a block has claimed this much.
+            if total > _LEAST_CLAIM_BYTES:
+                if not claims:
+                    claims.append(
+                        stack.enter_context(LEDGER.claim("decoding", path="a block of a global index"))
+                    )
+                claims[0].grow_to(total)
+
+        yield claim
+
+
+def read_block(stored: bytes, claim: Claiming) -> NDArray[np.uint8]:
     """Expand a block, which is given with its trailer.
 
     Raises:
@@ -80,16 +99,16 @@ def read_block(stored: bytes) -> NDArray[np.uint8]:
         UnsupportedFormatError: no codec here expands its compression.
         MemoryShortError, LimitExceededError: there is no memory for what it expands to.
     """
-    if len(stored) < TRAILER_BYTES:
+    size = len(stored) - TRAILER_BYTES
+    if size < 0:
         raise CorruptIndexError(f"expected a block with a trailer, found {len(stored)} bytes")
-    block = stored[:-TRAILER_BYTES]
-    compression, checksum = _TRAILER.unpack_from(stored, len(block))
-    actual = zlib.crc32(stored[: len(block) + 1])
+    compression, checksum = _TRAILER.unpack_from(stored, size)
+    content = memoryview(stored)
+    actual = zlib.crc32(content[: size + 1])
     if actual != checksum:
         raise CorruptIndexError(f"expected a block of checksum {checksum:08x}, found {actual:08x}")
-    if compression != _NONE:
-        block = _expanded(block, compression)
-    return np.frombuffer(block, np.uint8)
+    block = np.frombuffer(content[:size], np.uint8)
+    return block if compression == _NONE else _expanded(block, compression, claim)
 
 
 def compression_name(number: int) -> str:
@@ -97,32 +116,31 @@ def compression_name(number: int) -> str:
     return _COMPRESSIONS[number] if number < len(_COMPRESSIONS) else f"number {number}"
 
 
-def _expanded(block: bytes, compression: int) -> bytes:
+def _expanded(block: NDArray[np.uint8], compression: int, claim: Claiming) -> NDArray[np.uint8]:
     if compression not in (_ZSTD, _LZ4):
         shown = compression_name(compression)
         raise UnsupportedFormatError(f"blocks compressed by {shown} are not read: none, zstd or lz4 are")
-    lengths, at = read_varints(np.frombuffer(block, np.uint8), np.zeros(1, np.int64))
+    lengths, at = read_varints(block, np.zeros(1, np.int64))
     length, start = int(lengths[0]), int(at[0])
-    if length > _MOST_EXPANDED:
-        raise CorruptIndexError(f"expected a block of at most {_MOST_EXPANDED} bytes, found {length}")
-    # A small file can say that it expands to anything.
-    with _claim(length, "a block of a global index"):
-        try:
-            if compression == _ZSTD:
-                # One more byte reveals a block that expands to more.
-                expanded = ZstdDecompressor().decompress(block[start:], length + 1)
-            else:
-                compressed, original = _LENGTHS.unpack_from(block, start)
-                packed = block[start + _LENGTHS.size :]
-                if (compressed, original) != (len(packed), length):
-                    raise CorruptIndexError(
-                        f"expected {len(packed)} bytes of {length}, found {compressed} of {original}"
-                    )
-                expanded = bytes(cramjam.lz4.decompress_block(packed, output_len=length))
-        except (ZstdError, cramjam.DecompressionError, struct.error, ValueError, EOFError) as error:
-            raise CorruptIndexError(f"expected a block that expands to {length} bytes: {error}") from error
-    if len(expanded) != length:
-        raise CorruptIndexError(f"expected a block that expands to {length} bytes, found another length")
+    most = max(_SMALL_BLOCK_BYTES, _EXPANSION * len(block))
+    if length > most:
+        raise CorruptIndexError(f"expected a block that expands to at most {most} bytes, found {length}")
+    claim(length)
+    try:
+        if compression == _ZSTD:
+            # One call writes to one buffer of this length. A stream has a window and parts besides.
+            return np.frombuffer(pa.Codec("zstd").decompress(block[start:], length), np.uint8)
+        compressed, original = _LENGTHS.unpack_from(block.data, start)
+        packed, expanded = block[start + _LENGTHS.size :], np.empty(length, np.uint8)
+        if (compressed, original) != (len(packed), length):
+            raise CorruptIndexError(
+                f"expected {len(packed)} bytes of {length}, found {compressed} of {original}"
+            )
+        written = cramjam.lz4.decompress_block_into(packed.data, expanded.data)
+    except (OSError, cramjam.DecompressionError, struct.error, ValueError) as error:
+        raise CorruptIndexError(f"expected a block that expands to {length} bytes: {error}") from error
+    if written != length:
+        raise CorruptIndexError(f"expected a block that expands to {length} bytes, found {written}")
     return expanded
 
 
@@ -171,32 +189,33 @@ class Entries:
     value_ends: NDArray[np.int64]
 
     @classmethod
-    def read(cls, data: NDArray[np.uint8]) -> Self:
-        """Locate the entries of an expanded block; raises CorruptIndexError."""
+    def read(cls, stored: bytes, claim: Claiming) -> Self:
+        """Locate the entries of a block; raises what :func:`read_block` raises."""
+        data = read_block(stored, claim)
         if len(data) < _END.size:
             raise CorruptIndexError(f"expected a block of entries, found {len(data)} bytes")
         end = len(data) - _END.size
         number, is_indexed = _END.unpack(data[end:].tobytes())
         match is_indexed:
             case 0 if number and not end % number:
+                claim(_ENTRY_BYTES * (end // number))
                 starts = np.arange(0, end, number, dtype=np.int64)
             case 1 if 4 * number <= end:
+                claim(_ENTRY_BYTES * number)
                 end -= 4 * number
                 starts = np.frombuffer(data, "<u4", number, end).astype(np.int64)
             case _:
                 raise CorruptIndexError(
                     f"expected entries and where they start, found {number}, {is_indexed}"
                 )
-        # A small block can expand to very many entries.
-        with _claim(_ENTRY_BYTES * len(starts), "entries of a global index"):
-            body = data[:end]
-            lengths, key_starts = read_varints(body, starts)
-            key_ends = key_starts + lengths
-            lengths, value_starts = read_varints(body, key_ends)
-            entries = cls(body, key_starts, key_ends, value_starts, value_starts + lengths)
-            ends = entries.value_ends
-            if len(starts) and ((ends[:-1] != starts[1:]).any() or ends[-1] != end):
-                raise CorruptIndexError("expected entries that lie back to back, found others")
+        body = data[:end]
+        lengths, key_starts = read_varints(body, starts)
+        key_ends = key_starts + lengths
+        lengths, value_starts = read_varints(body, key_ends)
+        entries = cls(body, key_starts, key_ends, value_starts, value_starts + lengths)
+        ends = entries.value_ends
+        if len(starts) and ((ends[:-1] != starts[1:]).any() or ends[-1] != end):
+            raise CorruptIndexError("expected entries that lie back to back, found others")
         return entries
 
     def __len__(self) -> int:
@@ -208,7 +227,7 @@ def read_row_ids(
     starts: NDArray[np.signedinteger],
     ends: NDArray[np.signedinteger],
     row_count: int,
-) -> NDArray[np.uint32]:
+) -> BitMap:
     """Decode the row ids of values, each a varint of how many follow, and these as varints.
 
     Raises:
@@ -218,11 +237,12 @@ def read_row_ids(
     counts, starts = read_varints(data, starts)
     lengths = ends - starts
     if not len(counts):
-        return np.zeros(0, np.uint32)
+        return BitMap()
     if (counts <= 0).any() or (lengths < counts).any():
         raise CorruptIndexError("expected row ids of each key, found fewer than were counted")
     total = int(lengths.sum())
-    with _claim(_ROW_ID_BYTES * total, "row ids of a global index"):
+    with decoding() as claim:
+        claim(_ROW_ID_BYTES * total)
         before = np.cumsum(lengths) - lengths
         if len(starts) == 1:
             stored = data[int(starts[0]) : int(ends[0])]
@@ -243,7 +263,7 @@ def read_row_ids(
                 raise CorruptIndexError(f"expected row ids below {row_count}, found {int(numbers.max())}")
             ids[done : done + len(numbers)] = numbers
             done, start = done + len(numbers), stop
-    return ids
+        return bitmap_of(ids)
 
 
 def _numbers(stored: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -42,17 +42,17 @@ from typing_extensions import override
 
 from app.errors import CorruptIndexError, UnsupportedFormatError
 from app.file_index.keys import Key
-from app.global_index.blocks import TRAILER_BYTES, Entries, read_block, read_row_ids, read_varints
+from app.global_index.blocks import TRAILER_BYTES, Claiming, Entries, decoding, read_row_ids, read_varints
 from app.global_index.index_file import IndexFile, Piece, RowSet, Search, Tail, portions
 from app.global_index.keys import Keys, array_of, check_ascending, place_of, read_keys
 from app.types import DataType
-from app.types.roaring import bitmap_of
 
 MAGIC: Final = 0x50425449
 _VERSION: Final = 1
 _FOOTER: Final = struct.Struct("<qiqqiqiii")
 _CHECKSUM: Final = struct.Struct("<I")
 _OBJECT_BYTES: Final = 64
+_LARGE_BYTES: Final = 1 << 20
 
 
 class Footer(NamedTuple):
@@ -96,9 +96,10 @@ class Block:
     @classmethod
     def read(cls, stored: bytes, data_type: DataType) -> Self:
         """Decodes a block with its trailer."""
-        entries, keys = _read_entries(stored, data_type)
-        starts, ends = (places.astype(np.int32) for places in (entries.value_starts, entries.value_ends))
-        return cls(entries.data, keys, starts, ends)
+        with decoding() as claim:
+            entries, keys = _read_entries(stored, data_type, claim)
+            starts, ends = (places.astype(np.int32) for places in (entries.value_starts, entries.value_ends))
+            return cls(entries.data, keys, starts, ends)
 
     @property
     def nbytes(self) -> int:
@@ -113,7 +114,7 @@ class Block:
 
     def rows(self, entries: slice, row_count: int) -> BitMap:
         """Decodes the row ids of entries."""
-        return bitmap_of(read_row_ids(self.data, self.starts[entries], self.ends[entries], row_count))
+        return read_row_ids(self.data, self.starts[entries], self.ends[entries], row_count)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,12 +128,10 @@ class IndexBlock:
     @classmethod
     def read(cls, stored: bytes, data_type: DataType) -> Self:
         """Decodes a block with its trailer."""
-        entries, keys = _read_entries(stored, data_type)
-        offsets, at = read_varints(entries.data, entries.value_starts)
-        sizes, ends = read_varints(entries.data, at)
-        if not np.array_equal(ends, entries.value_ends):
-            raise CorruptIndexError("expected offset and size of each data block, found others")
-        return cls(keys, offsets, sizes)
+        with decoding() as claim:
+            entries, keys = _read_entries(stored, data_type, claim)
+            offsets, sizes = read_places(entries)
+            return cls(keys, offsets, sizes)
 
     @property
     def nbytes(self) -> int:
@@ -165,17 +164,23 @@ class BTreeFile(IndexFile):
         numbers: set[int] = set()
         for start, stop in set(zip(first.tolist(), last.tolist(), strict=True)):
             numbers.update(range(start, min(stop + 1, len(index.keys))))
-        values: list[bytes] = []
+        matching = BitMap()
         for portion in portions(sorted(numbers)):
-            lows, highs = last.searchsorted(portion), first.searchsorted(portion, "right")
+            lows, highs = last.searchsorted(portion).tolist(), first.searchsorted(portion, "right").tolist()
+            values: list[bytes] = []
             blocks = yield self._pieces(tail, index, portion)
-            for block, low, high in zip(blocks, lows.tolist(), highs.tolist(), strict=True):
+            for block, low, high in zip(blocks, lows, highs, strict=True):
                 values += block.values(literals[low:high])
+                if len(block.data) > _LARGE_BYTES:
+                    matching |= self._rows_of(values)
+                    values.clear()
+            matching |= self._rows_of(values)
+        return matching
+
+    def _rows_of(self, values: Sequence[bytes]) -> BitMap:
         ends = np.cumsum(np.fromiter(map(len, values), np.int64, len(values)))
         starts = np.append(np.zeros(1, np.int64), ends)[: len(ends)]
-        return bitmap_of(
-            read_row_ids(np.frombuffer(b"".join(values), np.uint8), starts, ends, self.row_count)
-        )
+        return read_row_ids(np.frombuffer(b"".join(values), np.uint8), starts, ends, self.row_count)
 
     @override
     def rows_between(self, start: Key | None, stop: Key | None) -> Search:
@@ -220,8 +225,19 @@ class BTreeFile(IndexFile):
         return RowSet.read(data, self.row_count)
 
 
-def _read_entries(stored: bytes, data_type: DataType) -> tuple[Entries, Keys]:
-    entries = Entries.read(read_block(stored))
+def read_places(entries: Entries) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Decode offset and size of each data block, from the entries of an index block."""
+    offsets, at = read_varints(entries.data, entries.value_starts)
+    sizes, ends = read_varints(entries.data, at)
+    if not np.array_equal(ends, entries.value_ends) or not (offsets[:-1] < offsets[1:]).all():
+        raise CorruptIndexError("expected offset and size of each data block in their order, found others")
+    return offsets, sizes
+
+
+def _read_entries(stored: bytes, data_type: DataType, claim: Claiming) -> tuple[Entries, Keys]:
+    entries = Entries.read(stored, claim)
+    # Text is copied once more as it is cut up.
+    claim(len(entries.data))
     keys = read_keys(entries.data, entries.key_starts, entries.key_ends, data_type)
     check_ascending(keys)
     return entries, keys

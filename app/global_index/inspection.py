@@ -10,9 +10,9 @@ from app.file_index import open_payload
 from app.file_index.bitmap import BITMAP
 from app.file_index.keys import Key, key_space
 from app.global_index import bitmap, btree
-from app.global_index.blocks import TRAILER_BYTES, Entries, compression_name, read_block, read_varints
+from app.global_index.blocks import TRAILER_BYTES, Entries, compression_name, decoding, read_varints
 from app.global_index.index_file import Search, Tail
-from app.global_index.keys import read_keys
+from app.global_index.keys import Keys, read_keys
 from app.global_index.search import KINDS
 from app.types import DataType, Json, parse_type, to_json
 from app.work import check_deadline
@@ -59,9 +59,9 @@ def describe(kind: str, content: bytes, data_type: DataType | None, listed: slic
 
 def _of_btree(index: bytes) -> list[tuple[int, int]]:
     """Places of the data blocks."""
-    entries = Entries.read(read_block(index))
-    offsets, at = read_varints(entries.data, entries.value_starts)
-    return [*zip(offsets.tolist(), read_varints(entries.data, at)[0].tolist(), strict=True)]
+    with decoding() as claim:
+        offsets, sizes = btree.read_places(Entries.read(index, claim))
+        return [*zip(offsets.tolist(), sizes.tolist(), strict=True)]
 
 
 def _of_bitmap(index: bytes) -> list[tuple[int, int]]:
@@ -78,18 +78,23 @@ def _block(kind: str, tail: Tail, offset: int, size: int, data_type: DataType | 
         stored = _stored(tail, offset, size)
         described["compression"] = compression_name(stored[size])
         if kind == "bitmap":
-            keys = bitmap.Dictionary.read(stored, data_type or _BYTES).keys
-        else:
-            entries = Entries.read(read_block(stored))
+            return described | _of_keys(bitmap.Dictionary.read(stored, data_type or _BYTES).keys, data_type)
+        with decoding() as claim:
+            entries = Entries.read(stored, claim)
+            # Text is copied once more as it is cut up.
+            claim(len(entries.data))
             keys = read_keys(entries.data, entries.key_starts, entries.key_ends, data_type or _BYTES)
             described["row_count"] = int(read_varints(entries.data, entries.value_starts)[0].sum())
+            return described | _of_keys(keys, data_type)
     except (CorruptIndexError, UnsupportedFormatError) as error:
         detail = error.expectation if isinstance(error, CorruptIndexError) else str(error)
         return described | {"error": {"detail": detail, "offset": offset}}
-    described["key_count"] = len(keys)
+
+
+def _of_keys(keys: Keys, data_type: DataType | None) -> dict[str, Json]:
+    described: dict[str, Json] = {"key_count": len(keys)}
     if data_type is not None and len(keys):
-        ends = (min(keys.tolist()), max(keys.tolist()))
-        described["min"], described["max"] = (_shown(key, data_type) for key in ends)
+        described["min"], described["max"] = (_shown(end(keys.tolist()), data_type) for end in (min, max))
     return described
 
 

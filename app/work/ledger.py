@@ -13,6 +13,10 @@ plans     a plan's files and explanation                 before they are put tog
                                                          answered or cached
 ========= ============================================== =================================================
 
+A claim ends after its bytes, not with the call that made them. Its block encloses all that reads them, and
+each copy is claimed as well. What lives on has an owner that claims it, or a cache that weighs it, before
+the claim ends.
+
 * All claims together stay within the *room*: ``REFUSE`` of the limit, less the memory of the process itself.
 Caches shrink for claims. A claim beyond the room is refused for good.
 * Work without a claim waits, for two thirds of its request's remaining time, or a minute without a deadline.

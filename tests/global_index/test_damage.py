@@ -5,18 +5,22 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptIndexError, LimitExceededError, PaimonIndexError
 from app.file_index.bitmap import BITMAP
-from app.global_index import describe
+from app.global_index import KINDS, Piece, describe
 from app.global_index.bitmap import Dictionary
+from app.global_index.blocks import read_row_ids
+from app.global_index.btree import Block
 from app.predicates.model import BoundLeaf, Operator
-from app.types import DataField, parse_type
+from app.types import DataField, DataType, parse_type
 from tests.brute_force import matching_rows
 from tests.examples import examples
 from tests.global_index_files import WRITERS, Habits, block, btree_file, entries, found_by, varint
@@ -150,8 +154,67 @@ def test_memory_is_claimed_for_the_keys_that_a_small_block_expands_to(
     limit_memory(64 << 20)
 
     assert len(small) < 1_000
-    with pytest.raises(LimitExceededError, match="keys of a global index"):
+    with pytest.raises(LimitExceededError, match="block of a global index"):
         Dictionary.read(small, FIELD.type)
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+@pytest.mark.parametrize("read", [Block.read, Dictionary.read])
+def test_a_small_block_that_expands_to_more_than_any_writer_makes_is_damage(
+    read: Callable[[bytes, DataType], object], compression: str
+) -> None:
+    bomb = block(bytes(9 << 20), compression)
+
+    with pytest.raises(CorruptIndexError, match="expands to at most 8388608 bytes, found 9437184"):
+        read(bomb, FIELD.type)
+
+
+def test_every_copy_of_a_block_is_claimed_until_it_is_decoded(limit_memory: Callable[[int], None]) -> None:
+    key = bytes(7 << 20)
+    small = block(varint(1) + varint(len(key)) + key + bytes(2), "zstd")
+
+    # The block, its bytes, and a text of it.
+    limit_memory(2 * len(key))
+    with pytest.raises(LimitExceededError, match="block of a global index"):
+        Dictionary.read(small, parse_type("STRING"))
+    limit_memory(4 * len(key))
+    assert Dictionary.read(small, parse_type("STRING")).stored == [key]
+
+
+def test_what_row_ids_take_while_they_are_decoded_is_claimed(limit_memory: Callable[[int], None]) -> None:
+    ids = np.frombuffer(varint(1 << 20) + bytes(1 << 20), np.uint8)
+    two = np.concatenate([ids, ids])
+    starts = np.array([0, len(ids)])
+
+    # Each byte has an index, its place and the sum of both, of 8 bytes each, and itself.
+    limit_memory(24 * len(two))
+    with pytest.raises(LimitExceededError, match="block of a global index"):
+        read_row_ids(two, starts, starts + len(ids), 1)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_file_that_names_a_block_twice_is_damage_or_reads_it_once(kind: str) -> None:
+    file = written(kind, "none")
+    form, width, at = ("<qiqqiqiii", 52, 3) if kind == "btree" else (">qiqiqiiii", 48, 4)
+    footer = list(struct.unpack(form, file.content[-width:]))
+    described: Any = describe(kind, file.content, None, slice(1))
+    place = varint(described["blocks"][0]["offset"]) + varint(described["blocks"][0]["size"])
+    pairs = sorted((struct.pack("<q", key), place) for key in range(1_000))
+    index = block(entries(pairs))
+    if kind == "bitmap":
+        index = block(varint(len(pairs)) + b"".join(varint(8) + key + value for key, value in pairs))
+    footer[at : at + 2] = len(file.content), len(index) - 5
+    content = file.content + index + struct.pack(form, *footer)
+    search: Any = KINDS[kind](len(content), len(VALUES), FIELD.type).rows_between(None, None)
+    pieces: list[Piece] = []
+
+    with suppress(CorruptIndexError, StopIteration):
+        asked = next(search)
+        while True:
+            pieces += asked
+            asked = search.send([each.read(content[each.offset : each.offset + each.size]) for each in asked])
+
+    assert len(pieces) < 10
 
 
 def test_a_dictionary_that_says_it_has_more_keys_is_damage() -> None:

@@ -181,7 +181,7 @@ def test_a_block_that_expands_beyond_its_length_is_damage(compression: str) -> N
         lying = lying[:5] + struct.pack("<i", 9) + lying[9:]
     framed = lying + stored[-5:-4]
     with pytest.raises(CorruptIndexError):
-        read_block(framed + struct.pack("<I", zlib.crc32(framed)))
+        read_block(framed + struct.pack("<I", zlib.crc32(framed)), lambda _: None)
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -238,7 +238,7 @@ def test_a_key_of_very_many_rows_is_decoded_in_portions() -> None:
     found = read_row_ids(stored, np.zeros(1, np.int64), np.array([len(stored)]), 1 << 20)
 
     assert len(stored) > 2 << 20
-    assert np.array_equal(found, ids)
+    assert np.array_equal(found.to_array(), np.unique(ids))
 
 
 @examples(300)
