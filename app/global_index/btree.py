@@ -165,17 +165,19 @@ class BTreeFile(IndexFile):
         for start, stop in set(zip(first.tolist(), last.tolist(), strict=True)):
             numbers.update(range(start, min(stop + 1, len(index.keys))))
         matching = BitMap()
+        values: list[bytes] = []
         for portion in portions(sorted(numbers)):
             lows, highs = last.searchsorted(portion).tolist(), first.searchsorted(portion, "right").tolist()
-            values: list[bytes] = []
             blocks = yield self._pieces(tail, index, portion)
             for block, low, high in zip(blocks, lows, highs, strict=True):
                 values += block.values(literals[low:high])
                 if len(block.data) > _LARGE_BYTES:
                     matching |= self._rows_of(values)
                     values.clear()
-            matching |= self._rows_of(values)
-        return matching
+            if sum(map(len, values)) > _LARGE_BYTES:
+                matching |= self._rows_of(values)
+                values.clear()
+        return matching | self._rows_of(values)
 
     def _rows_of(self, values: Sequence[bytes]) -> BitMap:
         ends = np.cumsum(np.fromiter(map(len, values), np.int64, len(values)))

@@ -5,8 +5,13 @@ Decoded pieces share a cache with file indexes; their bytes are kept on disk if 
 
 from __future__ import annotations
 
+import math
+import time
+from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, islice
 from typing import Any, Final, NamedTuple
 
 from pyroaring import BitMap
@@ -14,6 +19,7 @@ from pyroaring import BitMap
 from app.errors import (
     CorruptIndexError,
     DeadlineExceededError,
+    LimitExceededError,
     MemoryShortError,
     PaimonIndexError,
     UnsupportedFormatError,
@@ -21,11 +27,12 @@ from app.errors import (
 from app.global_index import Piece, Search
 from app.observation import FileFormat, observer
 from app.planning.version.version import IndexSource
-from app.work import check_deadline
+from app.work import LEDGER, Claim, check_deadline, remaining_seconds
 
-_BYTES_OF_A_ROUND: Final = 32 << 20
 _EXPANSION: Final = 6
-"""Bytes that a byte of a file takes once it is decoded."""
+"""Bytes that a byte of a file takes once it is decoded, unless blocks turn out to expand to more."""
+_SHARE_OF_TIME: Final = 0.5
+_LATE: Final = "its search took half of the request's time, and these rows are kept: ask a narrower condition"
 
 
 class FileSearch(NamedTuple):
@@ -49,64 +56,147 @@ class SearchResult(NamedTuple):
 
 @dataclass(slots=True)
 class _Pending:
+    """A search in flight.
+
+    ``held_bytes``: about the memory that it holds between two reads. ``failure``: of a piece that it named.
+    """
+
     number: int
     of_file: FileSearch
-    pieces: Sequence[Piece]
+    pieces: Sequence[Piece] = ()
     asked_pieces: int = 0
     asked_bytes: int = 0
+    held_bytes: int = 0
+    failure: PaimonIndexError | None = None
 
     @property
     def size(self) -> int:
         return sum(piece.size for piece in self.pieces)
 
 
+@dataclass(frozen=True, slots=True)
+class _Damage:
+    """A piece that can never be decoded, cached so that no later plan tries."""
+
+    error: PaimonIndexError
+    nbytes: int = 1_000
+
+
 def run_searches(source: IndexSource, searches: Sequence[FileSearch]) -> list[SearchResult]:
-    """Runs searches side by side, each to its end.
+    """Run searches to their ends, as many side by side as fit into a portion of memory.
 
     Raises:
         DeadlineExceededError: the request's time ran out.
         MemoryShortError: there is no memory now.
     """
     results = [SearchResult(BitMap(), 0, 0)] * len(searches)
+    waiting = deque(_Pending(number, search) for number, search in enumerate(searches))
     pending: list[_Pending] = []
-    for number, search in enumerate(searches):
-        _advance(_Pending(number, search, ()), None, results, pending)
-    while pending:
-        check_deadline()
-        count, size = 0, 0
-        while count < len(pending) and (not count or size + pending[count].size <= _BYTES_OF_A_ROUND):
-            size += pending[count].size
-            count += 1
-        round_, pending = pending[:count], pending[count:]
-        decoded = iter(_load(source, [(each.of_file, piece) for each in round_ for piece in each.pieces]))
-        for each in round_:
-            _advance(each, [next(decoded) for _ in each.pieces], results, pending)
+    remaining = remaining_seconds()
+    until = math.inf if remaining is None else time.monotonic() + _SHARE_OF_TIME * remaining
+    with LEDGER.claim("loads", path="global indexes", line=source.warehouse.name) as claim:
+        loads = _Loads(source, claim)
+        while waiting or pending:
+            check_deadline()
+            if time.monotonic() > until:
+                for late in (*pending, *waiting):
+                    results[late.number] = SearchResult(DeadlineExceededError(_LATE), 0, 0)
+                break
+            loads.held_bytes = sum(each.held_bytes for each in pending)
+            size = loads.held_bytes + _EXPANSION * sum(each.size for each in pending)
+            while waiting and (not pending or size <= LEDGER.portion):
+                begun = waiting.popleft()
+                _advance(begun, None, results, pending)
+                # It begins with the end of its file, and then holds an index block of about this size.
+                size += 2 * _EXPANSION * begun.size
+            round_, pending = pending, []
+            pieces = loads.decode([(each.of_file, piece) for each in round_ for piece in each.pieces])
+            for each in round_:
+                of_search = islice(pieces, len(each.pieces))
+                _advance(each, _usable(each, of_search), results, pending)
+                # Skips what a failed search has left.
+                deque(of_search, 0)
     return results
 
 
 def _advance(
-    search: _Pending, decoded: Sequence[Any] | None, results: list[SearchResult], pending: list[_Pending]
+    search: _Pending, decoded: Iterator[Any] | None, results: list[SearchResult], pending: list[_Pending]
 ) -> None:
-    """Sends a search the pieces that it named, and queues it again if it names more."""
+    """Send a search the pieces that it named, and queue it again if it names more."""
     of_file, asked = search.of_file, (search.asked_pieces, search.asked_bytes)
-    failure = next((piece for piece in decoded or () if isinstance(piece, PaimonIndexError)), None)
-    if failure is not None:
-        results[search.number] = SearchResult(failure, *asked)
-        return
     try:
         search.pieces = of_file.search.send(decoded)  # type: ignore[arg-type] # None begins a search
     except StopIteration as end:
         results[search.number] = SearchResult(end.value, *asked)
-    except (CorruptIndexError, UnsupportedFormatError) as error:
-        results[search.number] = SearchResult(_unusable(error, of_file.path, 0), *asked)
+    except (MemoryShortError, DeadlineExceededError):
+        raise
+    except PaimonIndexError as error:
+        failure = search.failure or _unusable(error, of_file.path, 0)
+        results[search.number] = SearchResult(failure, *asked)
     else:
         search.asked_pieces += len(search.pieces)
         search.asked_bytes += search.size
         pending.append(search)
 
 
+def _usable(search: _Pending, decoded: Iterator[Any]) -> Iterator[Any]:
+    """Pass decoded pieces on to a search. The first that cannot be used ends it."""
+    is_held = len(search.pieces) == 1
+    for piece in decoded:
+        if isinstance(piece, PaimonIndexError):
+            search.failure = piece
+            raise CorruptIndexError("expected a piece that can be used")
+        # A search holds the end of its file and its index block, which it names one by one.
+        search.held_bytes += piece.nbytes if is_held else 0
+        yield piece
+
+
+@dataclass(slots=True)
+class _Loads:
+    """Loads of one run of searches.
+
+    Its claim covers what searches hold, and the pieces in hand. All loads of such pieces claim before they
+    begin and never wait for memory after, so that one may wait for another's load in spite of its claim.
+    """
+
+    source: IndexSource
+    claim: Claim
+    held_bytes: int = 0
+    expansion: float = _EXPANSION
+
+    def decode(self, pieces: Sequence[tuple[FileSearch, Piece]]) -> Iterator[Any]:
+        """Yield pieces in the form that their searches read them in, or errors; loads as many as fit."""
+        sizes = [piece.size for _, piece in pieces]
+        start = 0
+        while start < len(pieces):
+            check_deadline()
+            stop = start + self._fitting(sizes[start:])
+            loaded = _load(self.source, pieces[start:stop])
+            taken = sum(piece.nbytes for piece in loaded if not isinstance(piece, PaimonIndexError))
+            self.expansion = max(_EXPANSION, taken / (sum(sizes[start:stop]) or 1))
+            self.claim.grow_to(self.held_bytes + taken)
+            start = stop
+            # Frees each piece once its search has read it.
+            loaded.reverse()
+            while loaded:
+                yield loaded.pop()
+
+    def _fitting(self, sizes: Sequence[int]) -> int:
+        """Claim memory for the first pieces; returns how many. One by one they go on if memory is short."""
+        ends = [*accumulate(sizes)]
+        count = max(1, bisect_right(ends, LEDGER.portion / self.expansion))
+        while True:
+            try:
+                self.claim.grow_to(self.held_bytes + int(self.expansion * ends[count - 1]))
+            except (MemoryShortError, LimitExceededError):
+                if count == 1:
+                    raise
+                count //= 2
+            else:
+                return count
+
+
 def _load(source: IndexSource, pieces: Sequence[tuple[FileSearch, Piece]]) -> list[Any]:
-    """Pieces in the form that their searches read them in, or the errors that kept them from it."""
     keys = [
         f"{source.warehouse.name}\n{of_file.path}\n{piece.offset} {piece.size} {piece.form} {of_file.form}"
         for of_file, piece in pieces
@@ -126,30 +216,29 @@ def _load(source: IndexSource, pieces: Sequence[tuple[FileSearch, Piece]]) -> li
             yield _decode(content, of_file.path, piece)
 
     kept: dict[str, Any] = source.caches.file_indexes.get_or_load_many(
-        keys,
-        read,
-        expected_bytes=lambda key: _EXPANSION * by_key[key][1].size,
-        line=source.warehouse.name,
-        is_kept=lambda piece: not isinstance(piece, PaimonIndexError),
+        keys, read, line=source.warehouse.name, is_kept=lambda piece: not isinstance(piece, PaimonIndexError)
     )
-    return [kept[key] for key in keys]
+    return [piece.error if isinstance(piece := kept[key], _Damage) else piece for key in keys]
 
 
 def _decode(content: bytes | PaimonIndexError, path: str, piece: Piece) -> Any:
-    """Decodes a piece; returns the error of one that cannot be used."""
+    """Decode a piece; returns the damage or the error of one that cannot be used."""
     if isinstance(content, PaimonIndexError):
         return content
     if len(content) != piece.size:
         error = CorruptIndexError(f"expected {piece.size} bytes, found {len(content)}")
-        return _unusable(error, path, piece.offset)
+        return _Damage(_unusable(error, path, piece.offset))
     try:
         return piece.read(content)
     except (MemoryShortError, DeadlineExceededError):
         raise
+    except (CorruptIndexError, UnsupportedFormatError) as error:
+        return _Damage(_unusable(error, path, piece.offset))
     except PaimonIndexError as error:
-        return _unusable(error, path, piece.offset)
+        return error.with_traceback(None)
 
 
 def _unusable(error: PaimonIndexError, path: str, offset: int) -> PaimonIndexError:
     observer().undecodable(FileFormat.GLOBAL_INDEX)
-    return error.at(path, offset) if isinstance(error, CorruptIndexError) else error
+    # Frames that a traceback holds have the bytes of the piece.
+    return error.at(path, offset) if isinstance(error, CorruptIndexError) else error.with_traceback(None)
