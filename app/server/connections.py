@@ -12,6 +12,7 @@ connections, so one can always give way to a health check, which uvicorn's ``lim
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import struct
 import sys
@@ -35,6 +36,9 @@ _TCP_INFO: Final = struct.Struct("=52xI")
 _UNSENT_BYTES: Final = 1 << 18
 _HEAD_BYTES: Final = 1 << 14
 _LENGTHS: Final = {b"content-length", b"transfer-encoding"}
+# Within a head: LF without CR, or a line that continues the one before.
+_LENIENT: Final = re.compile(rb"(?<!\r)\n|\n[ \t]")
+_ABSOLUTE: Final = re.compile(rb"https?://([^/?]+)(.*)", re.IGNORECASE)
 
 _DESCRIPTORS_SHARE: Final = 2
 _SPARE_SHARE: Final = 8
@@ -70,15 +74,40 @@ def accepted_at_once() -> int:
 
 
 class _StrictConnection(h11.Connection):
-    """HTTP/1.1 that refuses requests with both Content-Length and Transfer-Encoding."""
+    """HTTP/1.1 that refuses requests that others may read differently.
+
+    These have both Content-Length and Transfer-Encoding, lines that end without CR, folded headers, or
+    another major version.
+    """
 
     @override
     def next_event(self) -> _Event:
+        head = b""
+        if self.their_state is h11.IDLE:
+            head = self.trailing_data[0].partition(b"\r\n\r\n")[0]
         event = super().next_event()
+        if not isinstance(event, h11.Request):
+            return event
         # A proxy may see another end of such a request, and take the rest for another caller's request.
-        if isinstance(event, h11.Request) and _LENGTHS.issubset(name for name, _ in event.headers):
+        if _LENGTHS.issubset(name for name, _ in event.headers):
             raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding")
-        return event
+        if _LENIENT.search(head) or not event.http_version.startswith(b"1."):
+            raise h11.RemoteProtocolError("not HTTP/1.1 with lines that end in CRLF")
+        return _in_origin_form(event)
+
+
+def _in_origin_form(request: h11.Request) -> h11.Request:
+    """Takes the host out of an absolute target; it wins over the header."""
+    if (absolute := _ABSOLUTE.fullmatch(request.target)) is None:
+        return request
+    host, target = absolute.groups()
+    others = [(name, value) for name, value in request.headers if name != b"host"]
+    return h11.Request(
+        method=request.method,
+        target=target if target.startswith(b"/") else b"/" + target,
+        headers=[(b"host", host), *others],
+        http_version=request.http_version,
+    )
 
 
 class PunctualProtocol(H11Protocol):

@@ -188,6 +188,40 @@ def test_a_request_of_two_lengths_is_refused_and_the_connection_closed(address: 
 
 
 @pytest.mark.parametrize(
+    "head",
+    [
+        REQUEST.replace(b"1.1", b"9.9"),
+        REQUEST.replace(b"\r\n", b"\n"),
+        REQUEST.replace(b"\r\nHost", b"\nHost"),
+        REQUEST.replace(b"\r\n\r\n", b"\r\n\n"),
+        b"GET / HTTP/1.1\r\nHost: x\r\nAccept: text/plain,\r\n text/html\r\n\r\n",
+    ],
+)
+def test_a_head_that_others_may_read_differently_is_refused(address: tuple[str, int], head: bytes) -> None:
+    with socket.create_connection(address, timeout=20) as connection:
+        connection.sendall(head)
+
+        assert received(connection).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize(("target", "path"), [("/v1?a=/b", "/v1"), ("", "/"), ("?a", "/")])
+def test_an_absolute_target_is_answered_for_its_host_and_path(target: str, path: str) -> None:
+    async def echo(scope: Any, _receive: Any, send: Any) -> None:
+        body = b" ".join([dict(scope["headers"])[b"host"], scope["path"].encode(), b"ok"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": body})
+
+    with (
+        listening(echo, PunctualProtocol) as address,
+        socket.create_connection(address, timeout=20) as connection,
+    ):
+        head = f"GET http://index:8080{target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        connection.sendall(head.encode())
+
+        assert f"index:8080 {path} ok".encode() in received(connection)
+
+
+@pytest.mark.parametrize(
     "header", [b"Content-Length: 5\r\n\r\nabcde", b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"]
 )
 def test_a_request_of_one_length_is_answered(address: tuple[str, int], header: bytes) -> None:
