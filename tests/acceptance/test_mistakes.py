@@ -165,6 +165,21 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
         ("nothing at /v1/main/database/", f"did you mean {SESSIONS}?", "/docs"),
     ),
     "a path without the version": (get("/main/databases"), 404, ("did you mean /v1/main/databases?",)),
+    "a path with the word warehouses": (
+        get("/v1/warehouses/main/databases/demo/tables/sessions/plan"),
+        404,
+        ("did you mean /v1/main/databases/demo/tables/sessions/plan?",),
+    ),
+    "a path with names alone": (
+        get("/v1/main/demo/sessions/plan"),
+        404,
+        ("did you mean /v1/{warehouse}/databases/{database}/tables/{table}/plan?",),
+    ),
+    "a path with another word too many": (
+        get("/v1/catalogs/main/databases/databases/tables"),
+        404,
+        ("did you mean /v1/{warehouse}/databases/{database}/tables?",),
+    ),
     "another version": (get("/v2"), 404, ("did you mean /v1?",)),
     "the command line's word": (post(f"{SESSIONS}/count", {}), 404, (f"did you mean {SESSIONS}/aggregate?",)),
     "a path with a slash at its end": (get(f"{DATABASES}/"), 404, (f"did you mean {DATABASES}?",)),

@@ -19,6 +19,8 @@ _METHODS: Final[dict[str, list[str]]] = {}
 for _method, _, _path in (route.partition(" ") for route in ACCESS):
     if not _path.startswith(ICEBERG):
         _METHODS.setdefault(_path, []).append(_method)
+_WAREHOUSES: Final = "warehouses"
+_WORDS: Final = {_WAREHOUSES, *(each for path in _METHODS for each in path.split("/") if "{" not in each)}
 _PATHS: Final = {re.compile(re.sub(r"\{\w+\}", "[^/]+", path)): path for path in _METHODS}
 
 
@@ -36,6 +38,10 @@ def unknown_path(request: Request) -> str:
     meant = alike(
         current, sorted({filled for template in _METHODS for filled in _filled(template, segments)})
     )
+    if not meant:
+        # With the wrong number of segments, the last one tells what was meant.
+        last = f"/{segments[-1]}"
+        meant = [template for template in _METHODS if template.startswith("/v1/") and template.endswith(last)]
     advice = f"did you mean {meant[0]}? " if meant else ""
     return f"there is nothing at {path:.200}: {advice}GET /docs lists every path, as does GET /openapi.json"
 
@@ -64,10 +70,12 @@ def wrong_method(request: Request) -> str:
 
 def _filled(template: str, segments: list[str]) -> Iterator[str]:
     parts = template.strip("/").split("/")
-    for given in (segments, ["v1", *segments]):
+    for given in (segments, ["v1", *segments], [each for each in segments if each != _WAREHOUSES]):
         if len(given) == len(parts):
-            pairs = zip(parts, given, strict=True)
-            yield "/" + "/".join(given_part if part.startswith("{") else part for part, given_part in pairs)
+            pairs = list(zip(parts, given, strict=True))
+            # A word of the API in another place means that the path has other segments.
+            if all(each == part or each not in _WORDS for part, each in pairs):
+                yield "/" + "/".join(each if part.startswith("{") else part for part, each in pairs)
 
 
 def _quoted(text: str) -> str:
