@@ -203,11 +203,21 @@ def operation(
     return described
 
 
+_NULL: Final = {"type": "null"}
+_ABOUT: Final = {"title", "description", "default", "examples"}
+
+
 class _Bodies(GenerateJsonSchema):
-    """Schemas of requests, by the names that bodies have in the contract."""
+    """Schemas of requests, by the names that bodies have in the contract; null is an absent member."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        return super().model_schema(schema) | {"title": _body_name(schema["cls"].__name__)}
+        made = super().model_schema(schema) | {"title": _body_name(schema["cls"].__name__)}
+        for name in made["properties"].keys() - set(made.get("required", ())):
+            member = made["properties"][name]
+            if _NULL not in member.get("anyOf", ()):
+                about = {key: member.pop(key) for key in _ABOUT & member.keys()}
+                made["properties"][name] = {"anyOf": [member, _NULL], **about}
+        return made
 
     def normalize_name(self, name: str) -> str:
         return _body_name(super().normalize_name(name))

@@ -239,6 +239,39 @@ def test_the_documentation_shows_this_api(client: httpx.Client) -> None:
     assert client.get("/openapi.json").json()["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
 
 
+def test_null_is_an_absent_member_in_the_schemas_of_bodies_too(client: httpx.Client) -> None:
+    schemas = client.get("/openapi.json").json()["components"]["schemas"]
+    optional = [
+        member
+        for name, schema in schemas.items()
+        if name.endswith("Body")
+        for key, member in schema["properties"].items()
+        if key not in schema.get("required", ())
+    ]
+
+    assert {"type": "null"} in schemas["EvaluateBody"]["properties"]["explain"]["anyOf"]
+    assert all({"type": "null"} in member["anyOf"] for member in optional)
+
+
+def test_the_schema_of_a_location_allows_urls_alone(client: httpx.Client) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    patterns = {
+        parameter["schema"]["pattern"]
+        for operations in paths.values()
+        for operation in operations.values()
+        for parameter in operation.get("parameters", ())
+        if parameter.get("name") == "location"
+    }
+
+    (pattern,) = patterns
+    for location, is_url in (("s3://bucket/table", True), ("/data/table", True), ("", False), ("0", False)):
+        assert bool(re.search(pattern, location)) is is_url
+        status = client.get(
+            f"{PLAN.removesuffix('/plan')}/schemas", params={"location": location}
+        ).status_code
+        assert (status != 400) is is_url
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),

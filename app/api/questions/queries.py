@@ -10,9 +10,9 @@ below the root of the warehouse of the path, and that warehouse's rights apply.
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, TypeAlias
 
-from fastapi import Depends, Query
+from fastapi import Depends
 from pydantic import ConfigDict, Field
 from starlette.requests import Request as HttpRequest
 
@@ -31,7 +31,15 @@ from app.table import DATABASE_SUFFIX
 _LENIENT = ConfigDict(strict=False, defer_build=False)
 
 
-LOCATION: Final = "The table's directory, if it does not follow from its name: a URL below the warehouse's."
+Location: TypeAlias = Annotated[
+    str | None,
+    Field(
+        description="The table's directory, if it does not follow from its name: a URL below the "
+        "warehouse's.",
+        # Warehouse.path_of refuses others, with a message.
+        json_schema_extra={"pattern": "^(/|[A-Za-z][A-Za-z0-9+.-]*:/)"},
+    ),
+]
 
 
 class TableQuery(Request):
@@ -39,7 +47,7 @@ class TableQuery(Request):
 
     model_config = _LENIENT
 
-    location: str | None = Field(None, description=LOCATION)
+    location: Location = None
 
 
 class BranchQuery(TableQuery):
@@ -136,7 +144,7 @@ async def _table(
     named: NamedTable,
     runtime: Shared,
     caller: Asking,
-    location: Annotated[str | None, Query(description=LOCATION)] = None,
+    location: Location = None,
 ) -> TableRef:
     counted = Counter(name for name, _ in request.query_params.multi_items())
     for name, count in counted.items():

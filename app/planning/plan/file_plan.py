@@ -134,7 +134,7 @@ class FileFacts:
         Text,
         Field(
             description="Relative to the warehouse; with `uris` an absolute URI, which is not "
-            "percent-encoded. For an external file, the URI in the table's metadata."
+            "percent-encoded. For an external file, the path in the table's metadata."
         ),
     ]
     file_name: Annotated[Text, Recorded("file_names")]

@@ -38,6 +38,8 @@ FILE_BYTES: Final = 250
 _MEMORY_PER_DELETION: Final = 200
 _VECTORS_AT_ONCE: Final = 1024
 _OBJECTS_AT_ONCE: Final = 1024
+# Of paths in metadata that have no scheme.
+_FILE_ROOT: Final = "file:///"
 
 _TYPES: Final = arrow_types(FileFacts)
 _BYTES: Final = pa.large_binary()
@@ -212,7 +214,10 @@ class PlannedFiles(Sequence[FilePlan]):
         directories = Coded.of(places, self._directory)
         paths = pc.binary_join_element_wise(_strings(directories.values).take(directories.codes), names, "/")
         if external.null_count < len(external):
-            paths = pc.coalesce(_text(external), paths)
+            outside = _text(external)
+            if self.places.root:
+                outside = pc.replace_substring_regex(outside, "^/", _FILE_ROOT)
+            paths = pc.coalesce(outside, paths)
         return paths, names, pc.replace_substring_regex(names, r"(?s)^.*\.", "")
 
     def partition(self, code: int) -> Mapping[str, Json]:
@@ -291,6 +296,8 @@ def _deletions(version: Version, files: NDArray[np.int64], root: str) -> dict[in
         path = version.source.paths.index_file(entry)
         if entry.file.external_path is None:
             path = root + path
+        elif root and path.startswith("/"):
+            path = path.replace("/", _FILE_ROOT, 1)
         deletions[at] = DeletionFile(path, place.offset, place.length, place.cardinality)
     return deletions
 

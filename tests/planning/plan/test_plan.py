@@ -85,6 +85,19 @@ def test_each_file_is_described_as_its_manifest_does(made: MadeTable, service: I
     assert plan.files[3].path == OUTSIDE
 
 
+@pytest.mark.parametrize(
+    ("stored", "uri"), [("/data/outside.orc", "file:///data/outside.orc"), (OUTSIDE, OUTSIDE)]
+)
+def test_an_external_path_without_a_scheme_is_a_uri_where_these_are_requested(
+    tmp_path: Path, stored: str, uri: str
+) -> None:
+    made = MadeTable.make(tmp_path, [NUMBER])
+    made.commit([file_of("a.orc", {NUMBER: [1]}, external_path=stored)])
+    with closing(open_service(tmp_path)) as service:
+        assert made.plan(service).files[0].path == stored
+        assert made.plan(service, uris=True).files[0].path == uri
+
+
 def test_files_are_a_sequence(made: MadeTable, service: IndexService) -> None:
     files = made.plan(service).files
     listed = list(files)
