@@ -4,12 +4,15 @@ import tarfile
 from pathlib import Path
 from typing import Final
 
-_ARCHIVE: Final = Path(__file__).parent / "golden" / "global_indexes" / "warehouse.tar.xz"
+_GOLDEN: Final = Path(__file__).parent / "golden"
+_ARCHIVE: Final = _GOLDEN / "global_indexes" / "warehouse.tar.xz"
+IGNORED: Final = _GOLDEN / "ignored_index" / "warehouse.tar.xz"
+"""Tables whose indexes ignored updates."""
 
 
-def unpack(directory: Path) -> Path:
+def unpack(directory: Path, golden: Path = _ARCHIVE) -> Path:
     """Unpacks the warehouse into ``directory``, and returns it; index files outside lie in ``external``."""
-    with tarfile.open(_ARCHIVE) as archive:
+    with tarfile.open(golden) as archive:
         archive.extractall(directory, filter="data")
     return directory / "warehouse"
 

@@ -13,6 +13,7 @@ deletion-vectors.merge-on-read        false                     level 0 is read 
 num-levels                            one more than the next    levels that files of a key are merged into
 num-sorted-run.compaction-trigger     5                         files of a bucket that start a compaction
 file-index.read.enabled               true                      whether file indexes may be used
+global-index.enabled                  true                      whether global indexes may be used
 partition.default-name                __DEFAULT_PARTITION__     directory of null and blank values
 partition.legacy-name                 true                      text of values in partition directories
 data-file.path-directory              none                      directory that partitions are below
@@ -215,6 +216,11 @@ class TableOptions:
     def data_evolution(self) -> bool:
         """True if several files may hold columns of one row."""
         return self._reader.boolean("data-evolution.enabled", default=False)
+
+    @cached_property
+    def global_index_read(self) -> bool:
+        """True if global indexes may be used."""
+        return self._reader.boolean("global-index.enabled", default=True)
 
     @cached_property
     def global_index_ignores_updates(self) -> bool:

@@ -17,6 +17,7 @@ from app.options.table_options import REFUSED, UNBOUNDED, AssignerOptions, Dynam
 from app.options.written_files import ALL, DataFileOptions, ManifestOptions, StatisticsMode, statistics_mode
 from app.planning.service import IndexService
 from app.types import DataField, parse_type
+from tests.environments import python_with
 from tests.maven import ENGINE, maven_jar
 from tests.tables import MadeTable, entry, open_service
 
@@ -215,7 +216,8 @@ def test_other_texts_are_named_with_their_option(text: str) -> None:
 
 _HERE: Final = Path(__file__).parent
 _ROOT: Final = _HERE.parents[1]
-_KNOWN: Final = dict(line.split() for line in (_HERE / "core_options.txt").read_text().splitlines())
+_LINES: Final = (_HERE / "core_options.txt").read_text().splitlines()
+_KNOWN: Final = {name: meaning.split(":")[0] for name, meaning in (line.split(" ", 1) for line in _LINES)}
 _HARMLESS_VALUES: Final = {"branch": "main", "type": "TABLE", "batch-scan-mode": "none"}
 _ID: Final = DataField(0, "id", parse_type("BIGINT"))
 
@@ -245,6 +247,24 @@ def test_every_option_of_the_engine_is_known() -> None:
 def test_what_is_listed_as_refused_is_refused() -> None:
     assert {name for name, meaning in _KNOWN.items() if meaning == "refused"} == REFUSED.keys()
     assert set(_KNOWN.values()) == {"honoured", "refused", "harmless"}
+    # Every harmless option has its reason.
+    assert [each for each in _LINES if not re.fullmatch(r"\S+ (honoured|refused|harmless: \w.+)", each)] == []
+
+
+@pytest.mark.long
+def test_every_option_of_pypaimon_is_known() -> None:
+    program = (
+        "from pypaimon.common.options.core_options import CoreOptions\n"
+        "for each in vars(CoreOptions).values():\n"
+        "    if type(each).__name__ == 'ConfigOption':\n"
+        "        print(each.key())"
+    )
+    python = python_with("pypaimon-2.1.0", ("pypaimon==2.1.0", "backports.zstd"))
+    listed = subprocess.run([str(python), "-c", program], check=True, capture_output=True, text=True)  # noqa: S603 - its own
+
+    keys = listed.stdout.split()
+    assert "global-index.enabled" in keys
+    assert [key for key in keys if key not in _KNOWN] == []
 
 
 def test_the_page_of_tables_has_every_option_that_changes_what_is_read() -> None:
@@ -262,6 +282,7 @@ def test_a_session_of_spark_is_refused_for_the_same_options() -> None:
     assert of_session - REFUSED.keys() == {
         "deletion-vectors.enabled",
         "deletion-vectors.merge-on-read",
+        "global-index.enabled",
         "ignore-delete",
     }
     assert REFUSED.keys() <= of_session

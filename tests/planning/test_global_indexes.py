@@ -23,7 +23,7 @@ from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, O
 from app.types import DataField, Value, sql_key
 from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, TypeRoot
 from tests.brute_force import matching_rows
-from tests.golden_global_indexes import tables, unpack
+from tests.golden_global_indexes import IGNORED, tables, unpack
 from tests.tables import open_service
 
 _ORDERED: Final = (
@@ -277,6 +277,44 @@ def test_other_columns_of_a_name_and_other_types_are_not_believed(
     plan = evolved.plan(bound(evolved, "n = 3"))
     assert planned_rows(plan).keys() == {*range(40)}
     assert any("the type of the column has changed to BIGINT" in each for each in plan.warnings)
+
+
+@pytest.fixture(scope="module")
+def ignored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[IndexService, Path]]:
+    """A warehouse of tables whose indexes ignored an update of rows 0 to 9."""
+    unpacked = unpack(tmp_path_factory.mktemp("ignored"), IGNORED)
+    opened = open_service(unpacked)
+    yield opened, unpacked
+    opened.close()
+
+
+@pytest.mark.parametrize("condition", ["n >= 1000", "n = 3", "n >= 15", "n IS NULL", "s = 's1' AND n < 5"])
+@pytest.mark.parametrize(
+    ("name", "warned"),
+    [
+        ("ignored", "unset the option, then rebuild it"),
+        ("ignored_compacted", "unset the option, then rebuild it"),
+        ("ignored_altered", "rebuild it"),
+        ("ignored_compacted_altered", "rebuild it"),
+        ("disabled", None),
+    ],
+)
+def test_an_index_that_ignored_an_update_decides_nothing(
+    ignored: tuple[IndexService, Path], name: str, warned: str | None, condition: str
+) -> None:
+    service, warehouse = ignored
+    written = table(service, warehouse, name, "java")
+    predicate = bound(written, condition)
+
+    plan = written.plan(predicate, explain=True)
+    pruned = service.pruned_snapshot(TableRef("golden", "java", name), PlanRequest(filter=condition))
+
+    assert planned_rows(plan) == dict.fromkeys(range(20), False)
+    steps = [step for file in plan.files for step in file.explain or ()]
+    assert not any(step.step == SkipStep.GLOBAL_INDEX and step.outcome != "unknown" for step in steps)
+    assert (len(plan.files), pruned.row_ranges) == (pruned.files_named, None)
+    said = [each for each in plan.warnings if "the global index of n is not used" in each]
+    assert [warned is not None and warned in each for each in said] == [True] * (warned is not None)
 
 
 def _answers(warehouse: Path) -> Iterator[tuple[str, str, str, set[int]]]:

@@ -5,8 +5,9 @@ true of the rows as they are:
 
 * its column has had one type since the table was made; the entry has no other columns, and no sources;
 * of the files of a row, a single one holds the column. Where a second one does, the column was updated, maybe
-  behind the index's back. For a table whose option ``global-index.column-update-action`` is ``ignore``, no
-  entry is believed: a compaction may have hidden the update;
+  behind the index's back;
+* no schema since the index was built had ``global-index.column-update-action=ignore``: a compaction may have
+  hidden an update. The retained snapshots show which entries were added since the last such schema;
 * the row lies in the partition of the entry, and the entries of the range count as many rows as it has.
 
 The indexes of a column are computed once, and cached with the version.
@@ -16,17 +17,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
 from pyroaring import BitMap64
 
-from app.errors import CorruptIndexError, SnapshotExpiredError
+from app.errors import CorruptIndexError, CorruptMetadataError, NotFoundError, SnapshotExpiredError
 from app.global_index import KINDS, KeyBounds, Part, same_keys, takes
 from app.planning.scan.row_id_groups import GroupColumns
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
+from app.table import Snapshot, TableSchema
 from app.table.manifests import IndexEntry
 from app.types import DataField
 from app.types.row_ids import RowRanges
@@ -34,7 +37,12 @@ from app.types.row_ids import RowRanges
 _BYTES_OF_PART: Final = 1_000
 _BYTES_OF_RUN: Final = 48
 _MOST_ROWS: Final = 1 << 32
-_UPDATED: Final = "it was updated, and these rows are kept: a compaction brings the index back"
+_MOST_SNAPSHOTS: Final = 256
+_UPDATED: Final = "it was updated, and these rows are kept: rebuild it after a compaction"
+_IGNORED: Final = (
+    "the table had global-index.column-update-action=ignore, and no retained snapshot shows that the index "
+    "was built since: rebuild it"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,6 +113,7 @@ def _believed(version: Version, column: DataField, doubts: list[str]) -> Iterato
     files = version.files()
     columns = GroupColumns.of(version, files.all(), FileBounds(version))
     groups = columns.groups
+    ranges, doubtful = _ranges(version, column.id), _names_before_updates(version)
     order = np.argsort(groups.first_rows, kind="stable")
     first, last = groups.first_rows[order], groups.last_rows[order]
     ends = np.maximum.accumulate(last) if len(last) else last
@@ -112,7 +121,10 @@ def _believed(version: Version, column: DataField, doubts: list[str]) -> Iterato
     is_sole = groups.same_rows & (holders == 1) & (columns.holders(column.id) >= 0)
     codes = {row: code for code, row in enumerate(files.columns.partitions)}
     partitions = files.columns.partition_codes[groups.leads]
-    for (kind, start, stop, partition), entries in _ranges(version, column.id).items():
+    for (kind, start, stop, partition), entries in ranges.items():
+        if any(entry.file.file_name in doubtful for entry in entries):
+            doubts += [] if _IGNORED in doubts else [_IGNORED]
+            continue
         near = order[np.searchsorted(ends, start) : np.searchsorted(first, stop, "right")]
         near = near[partitions[near] == codes.get(partition, -1)]
         near = near[groups.last_rows[near] >= start]
@@ -145,17 +157,51 @@ def _why_not(version: Version, column: DataField) -> str | None:
     """Returns the reason to trust no index of a column; None if there is none."""
     schema = version.schema
     if schema.options.global_index_ignores_updates:
-        return "global-index.column-update-action=ignore lets it become wrong: rebuild it without"
+        return (
+            "global-index.column-update-action=ignore lets it become wrong: unset the option, then rebuild it"
+        )
     if not takes(column.type):
         return f"values of type {column.type} are not read"
     try:
-        schemas = [version.file_schema(number) for number in range(schema.id + 1)]
-    except SnapshotExpiredError as error:
+        schemas = _schemas(version)
+    except (SnapshotExpiredError, NotFoundError) as error:
         return f"its former type is unknown: {error}"
     types = [each.by_id[column.id].type for each in schemas if column.id in each.by_id]
     if all(same_keys(each, column.type) for each in types):
         return None
     return f"the type of the column has changed to {column.type}: drop the index, and rebuild it"
+
+
+def _schemas(version: Version) -> list[TableSchema]:
+    """Reads the schemas up to the newest of a version, each with its own options."""
+    snapshot, own = version.resolved.snapshot, version.schema.id
+    newest = own if snapshot is None else max(own, snapshot.schema_id)
+    # A version has the newest options, which may differ from those that its schema had.
+    read_own = partial(version.table.schema_of, own, version.resolved.branch)
+    return [read_own() if number == own else version.file_schema(number) for number in range(newest + 1)]
+
+
+def _names_before_updates(version: Version) -> frozenset[str]:
+    """Names index files that updates may have ignored since."""
+    ignoring = [each.id for each in _schemas(version) if each.options.global_index_ignores_updates]
+    snapshot = version.resolved.snapshot
+    if snapshot is None or not ignoring:
+        return frozenset()
+    try:
+        before = replace(version.resolved, snapshot=_last_under(version, snapshot, ignoring[-1]))
+        entries = version.table.metadata.index_entries(before)
+    except (CorruptMetadataError, SnapshotExpiredError):
+        entries = version.table.metadata.index_entries(version.resolved)
+    return frozenset(entry.file.file_name for entry in entries)
+
+
+def _last_under(version: Version, snapshot: Snapshot, schema_id: int) -> Snapshot:
+    """Returns a snapshot whose missing index files were committed under later schemas than this one."""
+    first, branch = snapshot.id - _MOST_SNAPSHOTS, version.resolved.branch
+    listed = version.table.snapshots(branch, first, _MOST_SNAPSHOTS).entries.values()
+    retained = [each for each in listed if each.id <= snapshot.id]
+    # Without a snapshot under the schema, nothing shows when the files of the oldest one were committed.
+    return ([each for each in retained if each.schema_id <= schema_id] or retained[:1] or [snapshot])[-1]
 
 
 def _ranges(version: Version, column_id: int) -> dict[tuple[str, int, int, bytes], list[IndexEntry]]:

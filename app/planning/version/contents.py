@@ -223,6 +223,7 @@ class VersionContents:
     hidden: FileColumns | None
     vectors: VectorPlaces
     hash_indexes: Mapping[bytes, Sequence[IndexEntry]]
+    # Without those that the table's options forbid to read.
     global_indexes: Mapping[int, Sequence[IndexEntry]]  # Usable here, by the id of their column.
     other_indexes: frozenset[str]  # Kinds that only the engine reads, such as those of vectors.
     columns_bytes: int  # Bytes of ``columns`` that no earlier version shares.
@@ -252,6 +253,8 @@ class VersionContents:
             file = entry.file
             if file.index_type == HASH:
                 hash_indexes[entry.partition].append(entry)
+            elif file.global_index is not None and not schema.options.global_index_read:
+                continue
             elif (column_id := _column_of_rows(file, schema)) is not None:
                 global_indexes[column_id].append(entry)
             elif file.index_type != DELETION_VECTORS:

@@ -36,6 +36,7 @@ _OF_SESSION: Final = frozenset(
         "chain-table.enabled",
         "deletion-vectors.enabled",
         "deletion-vectors.merge-on-read",
+        "global-index.enabled",
         "ignore-delete",
         "incremental-between",
         "incremental-between-timestamp",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import re
+import shutil
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -15,11 +17,13 @@ import fastavro
 import pytest
 from pyroaring import BitMap
 
+from app.advice.table_advice import advise_table
 from app.deletion_vectors import EncodedVector, write_file
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import KeepReason, SkipStep
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from app.planning.service import IndexService
+from app.planning.usage import TableUsage
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
 from app.types import DataField, parse_type
@@ -62,16 +66,48 @@ class Indexed:
         self.made.commit(entries, index_entries=[IndexEntry(FileKind.ADD, EMPTY_ROW, 0, file), *more])
         return path
 
+    def alter(self, **options: str) -> None:
+        """Gives the table a schema with these options; later versions are committed under it."""
+        schemas = sorted(self.made.directory.glob("schema/schema-*"))
+        schema = json.loads(schemas[-1].read_text())
+        schema |= {"id": len(schemas), "options": {**TRACKED, **options}}
+        (self.made.directory / "schema" / f"schema-{len(schemas)}").write_text(json.dumps(schema))
+
+    def commit_again(self, *index_entries: IndexEntry) -> None:
+        """Makes a version of the same rows, compacted into one file, under the newest schema."""
+        entries = index_entries or _entries(self)
+        self.made.commit([data(9, 0, row_count=4 * ROWS)], index_entries=entries)
+        snapshot = max(self.made.directory.glob("snapshot/snapshot-*"))
+        schema_id = len([*self.made.directory.glob("schema/schema-*")]) - 1
+        snapshot.write_text(json.dumps({**json.loads(snapshot.read_text()), "schemaId": schema_id}))
+
+    def rebuilt(self) -> IndexEntry:
+        """The index in another file."""
+        (entry,) = _entries(self)
+        name = "btree-global-index-2.index"
+        shutil.copy(
+            self.made.directory / "index" / entry.file.file_name, self.made.directory / "index" / name
+        )
+        return replace(entry, file=replace(entry.file, file_name=name))
+
+    def expire(self, *numbers: int) -> None:
+        for number in numbers:
+            (self.made.directory / "snapshot" / f"snapshot-{number}").unlink()
+
     def plan(self, written: str, **asked: Any) -> Plan:
         request = PlanRequest(filter=written, **{"selection": SelectionForm.RANGES, **asked})
         return self.service.plan(self.made.version(self.service), request)
 
 
 def data(number: int, first_row: int, **others: Any) -> Any:
-    described = {"value_statistics": NO_STATISTICS, "value_statistics_columns": (), **others}
+    described = {
+        "value_statistics": NO_STATISTICS,
+        "value_statistics_columns": (),
+        "row_count": ROWS,
+        **others,
+    }
     return entry(
         file_name=f"data-{number}.parquet",
-        row_count=ROWS,
         first_row_id=first_row,
         min_sequence_number=number,
         max_sequence_number=number,
@@ -270,6 +306,85 @@ def test_a_table_that_ignores_updates_is_not_believed(tmp_path: Path) -> None:
         table.commit(4)
 
         assert len(table.plan("id = 23").files) == 4
+
+
+IGNORE = {"global-index.column-update-action": "Ignore"}
+
+
+def test_an_index_that_was_built_before_updates_were_ignored_is_not_believed(indexed: Indexed) -> None:
+    indexed.commit(4)
+    indexed.alter(**IGNORE)
+    indexed.commit_again()
+    indexed.alter()
+    indexed.commit_again()
+
+    plan = indexed.plan("id = 1000")
+
+    assert rows(plan) == {"data-9.parquet": None}
+    assert any("no retained snapshot shows that the index was built since" in each for each in plan.warnings)
+
+
+def test_an_index_that_was_built_after_updates_were_ignored_is_believed(indexed: Indexed) -> None:
+    indexed.commit(4)
+    indexed.alter(**IGNORE)
+    indexed.commit_again()
+    indexed.alter()
+    indexed.commit_again(indexed.rebuilt())
+
+    assert rows(indexed.plan("id = 23")) == {"data-9.parquet": [23]}
+    # The version before the rebuild has the former file.
+    before = indexed.service.plan(indexed.made.ref, PlanRequest(filter="id = 1000", snapshot_id=2))
+    assert len(before.files) == 1
+
+
+@pytest.mark.parametrize(
+    ("expired", "is_believed"),
+    [
+        pytest.param((1,), True, id="a snapshot under the option lacks the file"),
+        pytest.param((1, 2), True, id="a later one lacks the file"),
+        pytest.param((1, 2, 3), False, id="each has the file"),
+    ],
+)
+def test_snapshots_show_that_an_index_was_rebuilt_as_long_as_they_are_retained(
+    indexed: Indexed, expired: Sequence[int], *, is_believed: bool
+) -> None:
+    indexed.commit(4)
+    indexed.alter(**IGNORE)
+    indexed.commit_again()
+    indexed.alter()
+    indexed.commit_again()
+    indexed.commit_again(indexed.rebuilt())
+    indexed.expire(*expired)
+
+    assert rows(indexed.plan("id = 23")) == {"data-9.parquet": [23] if is_believed else None}
+
+
+def test_a_version_under_the_option_is_read_by_no_index_of_its_time(indexed: Indexed) -> None:
+    indexed.alter(**IGNORE)
+    indexed.commit(4)
+    indexed.commit_again()
+    indexed.alter()
+    indexed.commit_again(indexed.rebuilt())
+
+    plan = indexed.service.plan(indexed.made.ref, PlanRequest(filter="id = 1000", snapshot_id=2))
+
+    assert len(plan.files) == 1
+
+
+@pytest.mark.parametrize("written", ["false", " FALSE"])
+def test_a_table_may_forbid_global_indexes(indexed: Indexed, written: str) -> None:
+    indexed.commit(4)
+    assert len(indexed.plan("id = 23").files) == 1
+    indexed.alter(**{"global-index.enabled": written})
+
+    plan = indexed.plan("id = 23", explain=True)
+
+    assert rows(plan) == dict.fromkeys((f"data-{at}.parquet" for at in range(4)), None)
+    assert not any("global" in each for each in plan.warnings)
+    advice = advise_table(indexed.made.version(indexed.service), TableUsage())
+    assert not any("global" in each for each in advice.warnings)
+    indexed.alter(**{"global-index.enabled": "true"})
+    assert len(indexed.plan("id = 23").files) == 1
 
 
 def test_an_index_of_a_level_decides_nothing(indexed: Indexed) -> None:
