@@ -67,11 +67,11 @@ class Writer:
         partitioned = [fields[at] for at in table.partitioned_by]
         key = [fields[at] for at in (*table.partitioned_by, *table.key)] if table.key else []
         made = MadeTable.make(
-            warehouse, [each for each in first if each], partitioned, key, table.options, name=name
+            warehouse, [each for each in first if each], partitioned, key, self._options(0), name=name
         )
         for schema in range(1, table.schemas):
             there = [field for column in table.columns if (field := column.fields[schema]) is not None]
-            document = schema_json(there, partitioned, key, table.options) | {"id": schema}
+            document = schema_json(there, partitioned, key, self._options(schema)) | {"id": schema}
             (made.directory / "schema" / f"schema-{schema}").write_text(json.dumps(document))
         indexes = [self._index(file) for file in table.files]
         embedded = [index is not None and self.rng.random() < 0.5 for index in indexes]
@@ -89,6 +89,10 @@ class Writer:
                 directory.mkdir(parents=True, exist_ok=True)
                 (directory / f"{entry.file.file_name}.index").write_bytes(index)
         return made
+
+    def _options(self, schema: int) -> dict[str, str]:
+        is_latest = schema == self.table.schemas - 1
+        return self.table.options if is_latest else {**self.table.options, **self.table.former}
 
     def _entry(self, number: int, file: File, index: bytes | None, *, is_embedded: bool) -> ManifestEntry:
         name = name_of(number, file)

@@ -284,6 +284,18 @@ MUTANTS: Final = (
         "groups.same_rows & (holders >= 1)",
     ),
     Mutant(
+        "global indexes: of a table that forbids them",
+        "planning/version/contents.py",
+        "not schema.options.global_index_read",
+        "False",
+    ),
+    Mutant(
+        "global indexes: of updates that a former schema ignored",
+        f"{_SCAN}/indexed_ranges.py",
+        "if any(entry.file.file_name in doubtful for entry in entries):",
+        "if False:",
+    ),
+    Mutant(
         "global indexes: keys of another type",
         f"{_SCAN}/indexed_ranges.py",
         "if all(same_keys(each, column.type) for each in types):",

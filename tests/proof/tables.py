@@ -73,6 +73,10 @@ class File:
         return self.partition, self.bucket
 
 
+UNWATCHED: Final = {"global-index.column-update-action": "IGNORE"}
+"""Has updates ignore global indexes."""
+
+
 @dataclass(eq=False)
 class RandomTable:
     """A table.
@@ -89,6 +93,7 @@ class RandomTable:
         joins_rows: whether files hold columns of the same rows.
         engine: whether the Java engine alone wrote it.
         damaged: whether some of its file indexes are not whole.
+        former: options of all schemas but the latest, beside the table's.
     """
 
     columns: Sequence[Column]
@@ -102,6 +107,7 @@ class RandomTable:
     joins_rows: bool = False
     engine: bool = True
     damaged: bool = False
+    former: dict[str, str] = field(default_factory=dict)
     _reads: dict[frozenset[int], Codes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -124,6 +130,11 @@ class RandomTable:
     @property
     def present(self) -> Sequence[Column]:
         return [column for column in self.columns if column.fields[-1] is not None]
+
+    @property
+    def distrusts_global_indexes(self) -> bool:
+        """Whether global indexes may be wrong, since options forbid them or had updates ignore them."""
+        return not {"global-index.enabled", *UNWATCHED}.isdisjoint(self.options | self.former)
 
     @property
     def merges(self) -> bool:
@@ -228,7 +239,16 @@ def _without_files(rng: Random, form: str) -> RandomTable:
             dropped.append(random_column(rng, 100 + number, name, before, fixed=True))
     columns += dropped
     key_places = tuple(range(partitions, partitions + keys))
-    options = _options(rng, form, [columns[at].field for at in key_places])
+    options, former = _options(rng, form, [columns[at].field for at in key_places]), {}
+    if form == "joined":
+        # Drawn apart, so that all else of a seed stays as it is.
+        match Random(repr(names)).randrange(6):
+            case 0:
+                options["global-index.enabled"] = "false"
+            case 1:
+                options |= UNWATCHED
+            case 2 if schemas > 1:
+                former = UNWATCHED
     return RandomTable(
         columns,
         schemas,
@@ -239,6 +259,7 @@ def _without_files(rng: Random, form: str) -> RandomTable:
         joins_rows=form == "joined",
         engine=rng.random() < 0.5,
         damaged=rng.random() < 0.15,
+        former=former,
     )
 
 
