@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 _NO_COLUMNS: Final = write({})
 _NONCE_BYTES: Final = 8
 _TOKEN_BYTES: Final = 8
+# Files of a job whose index files the driver reads before the first task.
+_FILES_READ_FIRST: Final = 100
 # Attempts to commit, each without the files that other commits have removed.
 _COMMITS: Final = 10
 
@@ -142,7 +144,11 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
             take_off_in_file = frozenset((index.column, str(index.kind)) for index in removed_in_file.indexes)
             tasks[number] = BuildTask(table.place, file, in_file, take_off_in_file, new_path, rebuild)
     checked = () if anyway else declared.indexes
-    expected = [(chosen[number], _expected_sizes(chosen[number], task)) for number, task in tasks.items()]
+    reads_all = len(tasks) <= _FILES_READ_FIRST
+    expected = [
+        (chosen[number], _expected_sizes(chosen[number], task, reads_all=reads_all))
+        for number, task in tasks.items()
+    ]
     _check_sizes(table.name, version, checked, expected)
     run = JobRun(spark.sparkContext, token)
     # The longest tasks go first, so that none runs alone at the end.
@@ -214,17 +220,18 @@ def _indexes_to_take_off(
     return FileIndexOptions(indexes)
 
 
-def _expected_sizes(entry: ManifestEntry, task: BuildTask) -> dict[tuple[str, str], int]:
+def _expected_sizes(entry: ManifestEntry, task: BuildTask, *, reads_all: bool) -> dict[tuple[str, str], int]:
     """Return the bytes of the bloom filters that a task will build at least, by column and kind."""
-    before = task.indexes_in_manifest()
+    is_known = reads_all or task.file.side_path is None
+    before = task.indexes_before() if is_known else frozenset()
     expected = {}
     for index in task.options.indexes:
         # A file may have no value under a key of a map, and then gets an empty index.
         if isinstance(index.options, BloomFilterOptions) and split_map_key(index.column)[1] is None:
             size = payload_bytes(index.options.items, index.options.fpp)
             key = index.column, str(index.kind)
-            # An index file beside the data file may have the index. Then a large one must not count.
-            if key not in before and (task.file.side_path is None or size < entry.file.file_size):
+            # An index file that was not read may have the index. Then a large one must not count.
+            if key not in before and (is_known or size < entry.file.file_size):
                 expected[key] = size
     return expected
 

@@ -62,10 +62,8 @@ class BuildTask:
         """Column and kind of each index to build."""
         return frozenset((index.column, str(index.kind)) for index in self.options.indexes)
 
-    def indexes_in_manifest(self) -> frozenset[tuple[str, str]]:
-        """Return column and kind of each index that the manifest holds."""
-        if self.file.embedded is None:
-            return frozenset()
+    def indexes_before(self) -> frozenset[tuple[str, str]]:
+        """Return column and kind of each index that the file has."""
         return frozenset(_readable_indexes(self.file, self.place.open()))
 
 

@@ -253,7 +253,7 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
     "NULL in a list": (
         never_true("rank_no NOT IN (1, NULL)"),
         200,
-        ("no row meets rank_no", "leave NULL out of the list"),
+        ("no row meets NOT (rank_no IN (1, NULL))", "leave NULL out of the list"),
     ),
     # Bodies.
     "no body": (post(f"{SESSIONS}/plan", ""), 400, ("body is empty", '{"filter":', "-d")),

@@ -253,12 +253,16 @@ def test_an_index_that_is_larger_than_its_data_is_not_committed(jobs: Jobs, coun
     )
 
 
-def test_bloom_filters_too_large_are_refused_before_spark_is_asked(bare_counters: Path) -> None:
+@pytest.mark.parametrize("table_of_counters", ["bare_counters", "counters"])
+def test_bloom_filters_too_large_are_refused_before_spark_is_asked(
+    request: pytest.FixtureRequest, table_of_counters: str
+) -> None:
     """Their size is known from the options, and the error has the options to add."""
+    root: Path = request.getfixturevalue(table_of_counters)
     given = {"file-index.bloom-filter.columns": "city,counter"}
 
     with pytest.raises(JobError, match="takes 1,198,142 bytes beside") as refused:
-        build_index(NO_SPARK, JobTable.open(str(bare_counters), table("t")), options=given)
+        build_index(NO_SPARK, JobTable.open(str(root), table("t")), options=given)
 
     assert refused.value.__notes__ == [
         "--option file-index.bloom-filter.city.items=20",

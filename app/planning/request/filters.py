@@ -71,7 +71,8 @@ def _comparisons_with_null(predicate: Predicate, *, negated: bool = False) -> It
         case Leaf(operator, column, literals, text) if not isinstance(literals, LiteralList):
             nulls = 0 if predicate.null_safe else sum(literal.value is None for literal in literals)
             if nulls and operator is (Operator.IN if negated else Operator.NOT_IN):
-                yield f"no row meets {text}: every comparison with NULL is NULL; leave NULL out of the list"
+                shown = f"NOT ({text})" if negated else text
+                yield f"no row meets {shown}: every comparison with NULL is NULL; leave NULL out of the list"
             elif nulls and nulls == len(literals):
                 yield f"no row meets {text}: every comparison with NULL is NULL; write {column} IS NULL"
 
