@@ -10,7 +10,7 @@ import sys
 from pyspark.sql import DataFrame, SparkSession
 
 JARS, WAREHOUSE = sys.argv[1:]
-FILES, ROWS = 12, 1000
+FILES, ROWS = 36, 1000
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
         ).append()
     spark.sql("CREATE TABLE plain.d.few (k BIGINT, name STRING)")
     spark.sql(
-        "INSERT INTO plain.d.few VALUES (13, 'red'), (25, 'red'), (30, 'red'), (NULL, 'red'), (40, 'blue')"
+        "INSERT INTO plain.d.few VALUES (37, 'red'), (73, 'red'), (78, 'red'), (NULL, 'red'), (112, 'blue')"
     )
     tell("written")
     uri = input()

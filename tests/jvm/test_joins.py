@@ -19,7 +19,7 @@ from tests.spark.sessions import CONNECTOR
 pytestmark = [pytest.mark.jvm, pytest.mark.connector]
 
 _PROGRAM: Final = Path(__file__).with_name("join_process.py")
-_FILES: Final = 12
+_FILES: Final = 36
 _JOIN: Final = "FROM facts f JOIN few ON f.k = few.k WHERE name = 'red'"
 
 Ask = Callable[[str], dict[str, Any]]

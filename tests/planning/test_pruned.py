@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app.errors import LimitExceededError, UnsupportedFormatError
+from app.file_index.index_kinds import BITMAP
 from app.planning import pruned
 from app.planning.plan.file_plan import KeepReason
 from app.planning.pruned import PrunedSnapshot
@@ -20,7 +21,7 @@ from tests import golden_cases
 from tests.copied_tables import CopiedTable
 from tests.golden_cases import GoldenWarehouse
 from tests.golden_global_indexes import unpack
-from tests.tables import EMPTY_ROW, MadeTable, entry, open_service
+from tests.tables import EMPTY_ROW, MadeTable, entry, file_of, open_service
 
 TAG = "pruned"
 APPENDED = ["append_sidecar", "append_embedded", "append_dv32", "append_partitioned", "evolve_append"]
@@ -306,3 +307,20 @@ def test_rows_are_counted_by_the_option_and_keys_of_files_together(
             assert len(service.plan(table.ref, PlanRequest()).files) == 1
     finally:
         service.close()
+
+
+def test_only_files_that_the_engine_would_plan_are_spared(tmp_path: Path) -> None:
+    column = DataField(0, "n", parse_type("INT"))
+    table, service = MadeTable.make(tmp_path, [column]), open_service(tmp_path)
+    matching, beside, embedded = (
+        file_of(f"data-{at}.parquet", {column: rows}, BITMAP)
+        for at, rows in enumerate(([1, 5, 9], [1, 2, 9], [1, 3, 9]))
+    )
+    out_of_bounds = file_of("data-3.parquet", {column: [7, 8]}, BITMAP)
+    table.commit([matching, table.beside(beside), embedded, out_of_bounds])
+
+    snapshot = service.pruned_snapshot(table.ref, PlanRequest(filter="n = 5"))
+
+    assert snapshot.plan.summary.files_kept == 1
+    assert snapshot.plan.spared == {"files": 1, "rows": 3, "bytes": beside.file.file_size}
+    service.close()

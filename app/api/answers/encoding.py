@@ -187,6 +187,7 @@ def archive_pruned_snapshot(pruned: PrunedSnapshot) -> bytes:
         "files_named": pruned.files_named,
         "row_ranges": None if ranges is None else np.stack([ranges.first, ranges.last], axis=1).tolist(),
         "summary": plan_summary(pruned.plan.summary),
+        "spared": pruned.plan.spared,
         "warnings": pruned.plan.warnings,
     }
     # Avro has compressed the blocks of the metadata files.

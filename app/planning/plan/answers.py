@@ -76,6 +76,8 @@ class Plan:
     # Files skipped by file indexes, by kind.
     skipped_by_index: Mapping[str, int] = field(default_factory=dict)
     bytes_skipped_by_index: int = 0
+    # Files, rows and bytes skipped by indexes beside data files, with totals: tasks alone would skip them.
+    spared: Mapping[str, int] = field(default_factory=dict)
     filter_columns: frozenset[str] = frozenset()
     filter_shape: str = ""  # With ``?`` for each literal; see :mod:`app.predicates.model`.
 
@@ -142,6 +144,7 @@ def answer_plan(
         bytes_skipped_by_index=_bytes_skipped_by_index(state)
         if any(step is SkipStep.FILE_INDEX for step, _ in skipped_by)
         else 0,
+        spared=_spared(state) if request.totals else {},
         filter_columns=frozenset(
             leaf.field.name for leaf in leaves(predicate) if isinstance(leaf, BoundLeaf)
         ),
@@ -242,6 +245,17 @@ def _count_skipped(
 def _bytes_skipped_by_index(state: PlanState) -> int:
     skipped = state.is_skipped_by(state.scope, SkipStep.FILE_INDEX)
     return int(state.files.columns.file_sizes[state.scope][skipped].sum())
+
+
+def _spared(state: PlanState) -> Mapping[str, int]:
+    """Counts what indexes beside data files skip. The engine evaluates embedded indexes when it plans."""
+    is_spared = state.is_skipped_by(slice(None), SkipStep.FILE_INDEX)
+    files = np.flatnonzero(is_spared)
+    for number, part, rows in state.files.by_manifest(files):
+        is_spared[files[part]] = state.files.manifests[number].embedded_indexes.lengths[rows] < 0
+    columns = state.files.columns
+    rows_spared, bytes_spared = columns.row_counts[is_spared].sum(), columns.file_sizes[is_spared].sum()
+    return {"files": int(is_spared.sum()), "rows": int(rows_spared), "bytes": int(bytes_spared)}
 
 
 def _rows_total(version: Version, state: PlanState, request: PlanRequest) -> int:

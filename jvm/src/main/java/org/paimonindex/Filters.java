@@ -63,15 +63,30 @@ final class Filters {
     private static Map<String, Object> leaf(LeafPredicate leaf) {
         String function = named(TESTS, leaf.function());
         FieldRef column = Releases.column(leaf);
-        if (function == null || column == null) {
+        if (function == null) {
             return UNKNOWN;
         }
         List<Object> literals = new ArrayList<>();
         for (Object literal : leaf.literals()) {
-            literals.add(literal == null ? null : literal(literal, column.type()));
+            literals.add(literal == null || column == null ? null : literal(literal, column.type()));
         }
-        Object transform = object("name", "FIELD_REF", "fieldRef", object("name", column.name()));
+        Object transform =
+                column == null
+                        ? made(leaf)
+                        : object("name", "FIELD_REF", "fieldRef", object("name", column.name()));
         return object("kind", "LEAF", "function", function, "transform", transform, "literals", literals);
+    }
+
+    /** What a test since 1.4 is of, such as UPPER of a column: the service says that it does not decide it. */
+    private static Object made(LeafPredicate leaf) {
+        List<Object> columns = new ArrayList<>();
+        for (Object input : leaf.transform().inputs()) {
+            if (input instanceof FieldRef) {
+                FieldRef column = (FieldRef) input;
+                columns.add(object("index", column.index(), "name", column.name()));
+            }
+        }
+        return object("name", leaf.transform().name(), "inputs", columns);
     }
 
     /** The service's name of the engine's own function; null for any other. */

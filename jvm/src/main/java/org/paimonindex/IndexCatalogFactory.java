@@ -5,6 +5,7 @@ import java.util.Map;
 import org.apache.paimon.catalog.Catalog;
 import org.apache.paimon.catalog.CatalogContext;
 import org.apache.paimon.catalog.CatalogFactory;
+import org.apache.paimon.factories.FactoryException;
 import org.apache.paimon.options.Options;
 
 /** Makes the catalog {@code paimon-index}; the engine finds it by its service loader. */
@@ -27,7 +28,12 @@ public final class IndexCatalogFactory implements CatalogFactory {
         CatalogContext inner =
                 CatalogContext.create(
                         Options.fromMap(inherited), context.hadoopConf(), context.preferIO(), context.fallbackIO());
-        Catalog catalog = CatalogFactory.createUnwrappedCatalog(inner, getClass().getClassLoader());
+        Catalog catalog;
+        try {
+            catalog = CatalogFactory.createUnwrappedCatalog(inner, getClass().getClassLoader());
+        } catch (FactoryException e) {
+            throw ServiceOptions.unusable("metastore", service.metastore, ServiceOptions.WRAPPED, e);
+        }
         return service.mode == ServiceOptions.Mode.OFF
                 ? catalog
                 : Unneeded.orElse(

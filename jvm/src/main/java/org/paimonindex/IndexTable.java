@@ -24,6 +24,8 @@ final class IndexTable extends DelegatedFileStoreTable {
     private final Planner planner;
     private final ScanNote note;
     private final boolean isQueried;
+    /** What Spark was offered to join with; null before. */
+    private transient volatile List<String> keys;
 
     private IndexTable(
             FileStoreTable wrapped, PlannedTable planned, Planner planner, ScanNote note, boolean isQueried) {
@@ -59,8 +61,16 @@ final class IndexTable extends DelegatedFileStoreTable {
     }
 
     private List<String> offeredKeys() {
-        boolean isOffer = planner.takesRuntimeKeys() && RuntimeKeys.areOffered();
-        return isOffer ? RuntimeKeys.of(wrapped.schema()) : wrapped.partitionKeys();
+        if (!planner.takesRuntimeKeys() || !RuntimeKeys.areOffered()) {
+            return wrapped.partitionKeys();
+        }
+        if (keys == null) {
+            List<String> all = RuntimeKeys.of(wrapped.schema());
+            boolean isMore = all.size() > wrapped.partitionKeys().size();
+            // One decision for a scan: Spark takes the keys that it was offered.
+            keys = isMore && RuntimeKeys.sparesLittle(wrapped) ? wrapped.partitionKeys() : all;
+        }
+        return keys;
     }
 
     @Override

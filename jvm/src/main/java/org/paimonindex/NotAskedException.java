@@ -1,5 +1,7 @@
 package org.paimonindex;
 
+import java.util.Locale;
+
 /** The engine plans: a question that is not put to the service, or an answer that does not fit the table. */
 final class NotAskedException extends Exception {
 
@@ -11,6 +13,12 @@ final class NotAskedException extends Exception {
     NotAskedException(Outcome outcome, String message) {
         super(message);
         this.outcome = outcome;
+    }
+
+    /** The outcome in words, with its cause where there is one to tell. */
+    String text() {
+        String name = outcome.name().toLowerCase(Locale.ROOT).replace('_', ' ');
+        return getMessage().isEmpty() ? name : name + ": " + getMessage().replaceAll("\\s+", " ");
     }
 
     /** Whether nothing is to be done about it. */

@@ -133,7 +133,7 @@ final class Planner implements Serializable {
         }
         checkSameVersion(table, read[0], answer);
         if (answer.isLeftToTheEngine()) {
-            throw new NotAskedException(Outcome.NOT_SELECTIVE, "most files are kept");
+            throw new NotAskedException(Outcome.NOT_SELECTIVE, answer.warnings());
         }
         return answer;
     }

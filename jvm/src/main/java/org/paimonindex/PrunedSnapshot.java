@@ -4,8 +4,10 @@ import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipInputStream;
 import org.apache.paimon.utils.JsonSerdeUtil;
@@ -88,9 +90,21 @@ final class PrunedSnapshot {
         return answer.get("document") == null;
     }
 
-    /** A total of the planned version's files, such as {@code files_total}. */
-    long total(String member) {
-        return ((Number) ((Map<?, ?>) answer.get("summary")).get(member)).longValue();
+    /** Number of files of the planned version. */
+    long filesTotal() {
+        return ((Number) ((Map<?, ?>) answer.get("summary")).get("files_total")).longValue();
+    }
+
+    /** What the engine would not have left out by itself: {@code files}, {@code rows} or {@code bytes}. */
+    long spared(String member) {
+        Map<?, ?> spared = (Map<?, ?>) answer.get("spared");
+        return spared == null ? 0 : ((Number) spared.get(member)).longValue();
+    }
+
+    /** Why tests are undecided, and other warnings of the plan. */
+    String warnings() {
+        List<?> warnings = (List<?>) answer.get("warnings");
+        return warnings == null ? "" : warnings.stream().map(Object::toString).collect(Collectors.joining("; "));
     }
 
     /** Part of the names of all files. */

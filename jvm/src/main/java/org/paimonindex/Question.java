@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.regex.Pattern;
@@ -20,6 +21,8 @@ import org.apache.paimon.predicate.IsNotNull;
 import org.apache.paimon.predicate.LeafPredicate;
 import org.apache.paimon.predicate.Predicate;
 import org.apache.paimon.predicate.PredicateBuilder;
+import org.apache.paimon.types.DataField;
+import org.apache.paimon.types.DataTypeRoot;
 import org.apache.paimon.types.RowType;
 import org.apache.paimon.utils.JsonSerdeUtil;
 import org.apache.paimon.utils.RowDataToObjectArrayConverter;
@@ -145,9 +148,19 @@ final class Question {
         if (all.size() > 1) {
             throw new NotAskedException(Outcome.NO_FILTER, "the scan has several filters");
         }
-        List<Predicate> keys = keys(scan.runtimeKeys());
+        BloomFilters blooms = new BloomFilters(scan.table().schema());
+        List<Predicate> keys = keys(scan.runtimeKeys(), blooms);
         if (keys.isEmpty() && (all.isEmpty() || onlyNotNull(all.get(0)))) {
-            throw new NotAskedException(Outcome.NO_FILTER, "there is nothing to ask");
+            throw new NotAskedException(Outcome.NO_FILTER, padded(scan));
+        }
+        if (keys.isEmpty() && blooms.kept(all.get(0)) > MOST_SHARE) {
+            throw new NotAskedException(
+                    Outcome.NOT_SELECTIVE,
+                    String.format(
+                            Locale.ROOT,
+                            "not asked, since false positives of bloom filters keep %.0f %% of the files: declare a lower "
+                                    + "fpp, or another kind of index",
+                            100 * blooms.kept(all.get(0))));
         }
         all.addAll(keys);
         RowType partitions = scan.table().schema().logicalPartitionType();
@@ -159,9 +172,24 @@ final class Question {
         return PredicateBuilder.and(all);
     }
 
-    /** Keys that are too many take longer to send and to compare than what they save. */
-    private static List<Predicate> keys(List<Predicate> found) {
-        return found.stream().filter(predicate -> literals(predicate) <= MOST_KEYS).collect(Collectors.toList());
+    /** Keys that are too many take longer to send, or to look up in bloom filters, than what they save. */
+    private static List<Predicate> keys(List<Predicate> found, BloomFilters blooms) {
+        return found.stream()
+                .filter(predicate -> literals(predicate) <= MOST_KEYS && blooms.kept(predicate) <= MOST_SHARE)
+                .collect(Collectors.toList());
+    }
+
+    /** Why a scan may have no filter although its query has; empty where nothing is known of that. */
+    private static String padded(RecordedScan scan) {
+        String columns =
+                scan.table().schema().fields().stream()
+                        .filter(field -> field.type().getTypeRoot() == DataTypeRoot.CHAR)
+                        .map(DataField::name)
+                        .collect(Collectors.joining(", "));
+        return columns.isEmpty()
+                ? ""
+                : "Spark pushes no condition on a CHAR column (" + columns + ") unless spark.sql.readSideCharPadding is "
+                        + "false and spark.sql.legacy.noCharPaddingInPredicate is true";
     }
 
     private static int literals(Predicate predicate) {

@@ -8,11 +8,14 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.paimon.Snapshot;
+import org.apache.paimon.manifest.ManifestFileMeta;
 import org.apache.paimon.partition.PartitionPredicate;
 import org.apache.paimon.predicate.Predicate;
 import org.apache.paimon.predicate.PredicateBuilder;
 import org.apache.paimon.predicate.PredicateVisitor;
 import org.apache.paimon.schema.TableSchema;
+import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.types.RowType;
 
 /**
@@ -27,6 +30,8 @@ final class RuntimeKeys {
 
     /** Who offers the columns to Spark, and takes the keys. */
     private static final String CALLER = "org.apache.paimon.spark.read.PaimonSupportsRuntimeFiltering";
+
+    private static final int FEW_FILES = 32;
 
     /** Null in releases that do not let the parts of a partition filter be seen. */
     private static final Method PARTS = parts();
@@ -58,6 +63,21 @@ final class RuntimeKeys {
         return PARTS != null
                 && Caller.is(
                         frame -> frame.getClassName().equals(CALLER) && frame.getMethodName().startsWith("filter"));
+    }
+
+    /**
+     * Whether keys spare a table little: Spark would read a scan that occurs twice in a query once, which keys can part,
+     * and the catalog does not see whole queries.
+     */
+    static boolean sparesLittle(FileStoreTable table) {
+        Snapshot snapshot = Releases.snapshot(table);
+        long files = 0;
+        if (snapshot != null) {
+            for (ManifestFileMeta each : table.store().manifestListFactory().create().readDataManifests(snapshot)) {
+                files += each.numAddedFiles() - each.numDeletedFiles();
+            }
+        }
+        return files < FEW_FILES;
     }
 
     /** The partition keys, and behind them the columns that an index may find keys in. */

@@ -1,7 +1,6 @@
 package org.paimonindex;
 
 import java.io.Serializable;
-import java.util.Locale;
 
 /**
  * Who made the last plan of a table's scan, beside its name in Spark's {@code EXPLAIN} and SQL tab.
@@ -26,11 +25,9 @@ final class ScanNote implements Serializable {
     }
 
     void left(NotAskedException reason) {
-        String outcome = reason.outcome.name().toLowerCase(Locale.ROOT).replace('_', ' ');
-        String cause = reason.getMessage().replaceAll("\\s+", " ");
+        String cause = reason.text();
         boolean isLong = cause.length() > MOST_CHARACTERS;
-        text = "planned by the engine: " + outcome
-                        + (reason.isOrdinary() ? "" : ": " + (isLong ? cause.substring(0, MOST_CHARACTERS) + "…" : cause));
+        text = "planned by the engine: " + (isLong ? cause.substring(0, MOST_CHARACTERS) + "…" : cause);
     }
 
     /** The name, with the note if the connector's scan describes itself. */

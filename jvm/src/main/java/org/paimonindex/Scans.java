@@ -64,10 +64,10 @@ public final class Scans implements ScansMXBean {
             }
         }
 
-        void add(Amount other, int sign) {
-            files.addAndGet(sign * other.files.get());
-            rows.addAndGet(sign * other.rows.get());
-            bytes.addAndGet(sign * other.bytes.get());
+        void add(Amount other) {
+            files.addAndGet(other.files.get());
+            rows.addAndGet(other.rows.get());
+            bytes.addAndGet(other.bytes.get());
         }
 
         Map<String, Long> members() {
@@ -90,22 +90,21 @@ public final class Scans implements ScansMXBean {
         ASKING.addAndGet(nanos);
     }
 
-    /** Counts what a plan of the service's reads, and what it leaves out: at most one line a minute for each table. */
+    /** Counts what a plan of the service's reads, and what indexes beside data files leave out: at most one line a minute for each table. */
     static void planned(RecordedScan scan, TableScan.Plan plan, PrunedSnapshot answer) {
         count(Outcome.PLANNED);
         Amount read = new Amount();
         read.add(files(plan).values());
-        PLANNED.add(read, 1);
+        PLANNED.add(read);
         Amount skipped = new Amount();
-        skipped.files.set(answer.total("files_total"));
-        skipped.rows.set(answer.total("rows_total"));
-        skipped.bytes.set(answer.total("bytes_total"));
-        scan.note().planned(read.files.get(), skipped.files.get());
-        skipped.add(read, -1);
-        PLANNED_SKIPPED.add(skipped, 1);
+        skipped.files.set(answer.spared("files"));
+        skipped.rows.set(answer.spared("rows"));
+        skipped.bytes.set(answer.spared("bytes"));
+        scan.note().planned(read.files.get(), answer.filesTotal());
+        PLANNED_SKIPPED.add(skipped);
         if (mayLog(scan.planned().toString())) {
             LOG.info(
-                    "{} is planned by paimon-index: {} is read and {} left out; {} left out in all queries so far",
+                    "{} is planned by paimon-index: {} is read and {} left out by indexes; {} in all queries so far",
                     scan.planned(),
                     read.members(),
                     skipped.members(),
@@ -148,7 +147,7 @@ public final class Scans implements ScansMXBean {
     static void left(Object table, NotAskedException reason) {
         count(reason.outcome);
         if (reason.isOrdinary()) {
-            LOG.debug(LEFT, table, reason.getMessage());
+            LOG.debug(LEFT, table, reason.text());
         } else if (mayLog(reason.outcome)) {
             LOG.warn(LEFT, table, reason.getMessage());
         }

@@ -17,7 +17,7 @@ public interface ScansMXBean {
     /** What the scans read that the service planned: {@code files}, {@code rows} and {@code bytes}. */
     Map<String, Long> getPlanned();
 
-    /** What the service's plans left out of these tables. */
+    /** What indexes beside data files left out of these tables; the engine leaves out the rest without a service. */
     Map<String, Long> getPlannedSkipped();
 
     /** What the engine read of the scans that were observed. */

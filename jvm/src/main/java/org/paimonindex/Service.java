@@ -102,7 +102,7 @@ final class Service {
             }
             return new String(Files.readAllBytes(options.tokenFile.get()), StandardCharsets.UTF_8).trim();
         } catch (IOException e) {
-            throw new NotAskedException(Outcome.REFUSED, "the token's file cannot be read: " + e);
+            throw new NotAskedException(Outcome.REFUSED, ServiceOptions.PREFIX + "token-file cannot be read: " + e);
         }
     }
 

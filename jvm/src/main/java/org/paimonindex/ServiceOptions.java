@@ -1,6 +1,7 @@
 package org.paimonindex;
 
 import java.net.URI;
+import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.time.Duration;
@@ -45,6 +46,8 @@ final class ServiceOptions {
     static final String PREFIX = IndexCatalogFactory.IDENTIFIER + ".";
 
     private static final Logger LOG = LoggerFactory.getLogger(ServiceOptions.class);
+    static final String WRAPPED = "the catalog to wrap: filesystem, hive, jdbc or rest, whose classes are beside this jar";
+
     private static final String TOKEN = PREFIX + "token";
     private static final List<String> NAMES =
             Arrays.asList("uri", "warehouse", "metastore", "token", "token-file", "timeout", "mode");
@@ -68,10 +71,16 @@ final class ServiceOptions {
         this.uris = uris(options.getString(PREFIX + "uri", ""), mode);
         this.catalogWarehouse = options.getString("warehouse", "");
         this.warehouse = Optional.ofNullable(options.get(PREFIX + "warehouse"));
+        if (warehouse.filter(String::isEmpty).isPresent()) {
+            throw unusable("warehouse", "", "the service's name of the warehouse", null);
+        }
         this.metastore = options.getString(PREFIX + "metastore", "filesystem");
+        if (metastore.equals(IndexCatalogFactory.IDENTIFIER)) {
+            throw unusable("metastore", metastore, WRAPPED, null);
+        }
         this.token = Optional.ofNullable(options.getString(TOKEN, System.getenv("PAIMON_INDEX_TOKEN")));
-        this.tokenFile = Optional.ofNullable(options.get(PREFIX + "token-file")).map(Paths::get);
-        this.timeout = TimeUtils.parseDuration(options.getString(PREFIX + "timeout", "2 s"));
+        this.tokenFile = Optional.ofNullable(options.get(PREFIX + "token-file")).map(ServiceOptions::path);
+        this.timeout = timeout(options.getString(PREFIX + "timeout", "2 s"));
         options.toMap()
                 .forEach(
                         (key, value) -> {
@@ -120,12 +129,37 @@ final class ServiceOptions {
         return row[other.length()];
     }
 
+    /** The error about an option whose value cannot be used. */
+    static IllegalArgumentException unusable(String name, String value, String expected, Exception cause) {
+        return new IllegalArgumentException(PREFIX + name + " is '" + value + "': expected " + expected, cause);
+    }
+
     private static Mode mode(String text) {
         try {
             return Mode.valueOf(text.toUpperCase(Locale.ROOT));
         } catch (IllegalArgumentException e) {
-            throw new IllegalArgumentException(
-                    PREFIX + "mode is '" + text + "': expected plan, observe or off", e);
+            throw unusable("mode", text, "plan, observe or off", e);
+        }
+    }
+
+    private static Duration timeout(String text) {
+        IllegalArgumentException cause = null;
+        try {
+            Duration read = TimeUtils.parseDuration(text);
+            if (read.toMillis() > 0) {
+                return read;
+            }
+        } catch (IllegalArgumentException | ArithmeticException e) {
+            cause = new IllegalArgumentException(e);
+        }
+        throw unusable("timeout", text, "a time such as 2 s or 500 ms", cause);
+    }
+
+    private static Path path(String text) {
+        try {
+            return Paths.get(text);
+        } catch (InvalidPathException e) {
+            throw unusable("token-file", text, "the path of a file of this machine", e);
         }
     }
 
@@ -144,12 +178,16 @@ final class ServiceOptions {
     }
 
     private static URI uri(String text) {
-        URI uri = URI.create(text);
-        boolean isWeb = "http".equalsIgnoreCase(uri.getScheme()) || "https".equalsIgnoreCase(uri.getScheme());
-        if (!isWeb || uri.getHost() == null) {
-            throw new IllegalArgumentException(
-                    PREFIX + "uri has '" + text + "': expected a URL such as http://paimon-index:8080");
+        IllegalArgumentException cause = null;
+        try {
+            URI uri = URI.create(text);
+            boolean isWeb = "http".equalsIgnoreCase(uri.getScheme()) || "https".equalsIgnoreCase(uri.getScheme());
+            if (isWeb && uri.getHost() != null) {
+                return uri;
+            }
+        } catch (IllegalArgumentException e) {
+            cause = e;
         }
-        return uri;
+        throw unusable("uri", text, "URLs such as http://paimon-index:8080, separated by commas", cause);
     }
 }

@@ -13,6 +13,7 @@ import org.apache.paimon.Snapshot;
 import org.apache.paimon.catalog.Catalog;
 import org.apache.paimon.catalog.Identifier;
 import org.apache.paimon.options.ExpireConfig;
+import org.apache.paimon.spark.read.PaimonSupportsRuntimeFiltering;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.Table;
 import org.junit.jupiter.api.BeforeEach;
@@ -93,6 +94,23 @@ class AnswerTest {
     @Test
     void manyFilesAreTheEngines() throws Exception {
         assertOutcome("not_selective", archive -> archive.answer.put("document", null));
+    }
+
+    @Test
+    void whatTheServiceSaysOfAnUndecidedTestIsToldByTheScan() throws Exception {
+        Archive archive = bonn(table);
+        archive.answer.put("document", null);
+        archive.answer.put("warnings", List.of("nothing is left out for EQUAL of UPPER(city)"));
+        try (WebServer service = WebServer.giving(archive::bytes);
+                Catalog catalog = WrittenTable.catalog(warehouse, service.options())) {
+            Table session = catalog.getTable(WrittenTable.NAME);
+
+            WrittenTable.idsOf(session, "Bonn");
+
+            assertEquals(
+                    "cities (planned by the engine: not selective: nothing is left out for EQUAL of UPPER(city))",
+                    PaimonSupportsRuntimeFiltering.description(session));
+        }
     }
 
     @Test

@@ -52,6 +52,7 @@ final class Archive {
         archive.answer.put("delta_manifest_list", snapshot.deltaManifestList());
         Map<String, Object> totals = Map.of("files_total", 3, "rows_total", 6, "bytes_total", 10_000);
         archive.answer.put("summary", totals);
+        archive.answer.put("spared", Map.of("files", 1, "rows", 2, "bytes", 700));
         return archive;
     }
 

@@ -1,11 +1,14 @@
 package org.paimonindex;
 
+import static java.util.stream.Collectors.toList;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.IntStream;
 import org.apache.paimon.catalog.Catalog;
 import org.apache.paimon.catalog.Identifier;
 import org.apache.paimon.data.BinaryString;
@@ -13,6 +16,7 @@ import org.apache.paimon.partition.PartitionPredicate;
 import org.apache.paimon.predicate.Predicate;
 import org.apache.paimon.predicate.PredicateBuilder;
 import org.apache.paimon.schema.Schema;
+import org.apache.paimon.spark.read.PaimonSupportsRuntimeFiltering;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.Table;
 import org.apache.paimon.types.DataTypes;
@@ -157,6 +161,95 @@ class QuestionTest {
 
         assertEquals(json(city(table, "Bonn")), asked().get("filter"));
         assertEquals(List.of("day"), table.partitionKeys(), "nobody else sees other keys");
+    }
+
+    private FileStoreTable indexed(String name, Map<String, String> indexes) throws Exception {
+        Identifier identifier = Identifier.create("demo", name);
+        catalog.createTable(identifier, WrittenTable.schema(indexes), false);
+        return (FileStoreTable) catalog.getTable(identifier);
+    }
+
+    private int questionsAbout(Table table, int keys) {
+        int before = service.requests.size();
+        List<Object> names =
+                IntStream.range(0, keys).mapToObj(at -> (Object) BinaryString.fromString("c" + at)).collect(toList());
+        int column = table.rowType().getFieldIndex("city");
+        Predicate filter = new PredicateBuilder(table.rowType()).in(column, names);
+        table.newReadBuilder().withFilter(filter).newScan().plan();
+        return service.requests.size() - before;
+    }
+
+    /** Of n keys a filter passes one that it lacks in 1 - (1 - fpp)^n of the files. */
+    @Test
+    void isNotAskedWhereFalsePositivesOfBloomFiltersKeepMostFiles() throws Exception {
+        String columns = "file-index.bloom-filter.columns";
+        String fpp = "file-index.bloom-filter.city.fpp";
+        Table rough = indexed("rough", Map.of(columns, "city"));
+        Table fine = indexed("fine", Map.of(columns, "city", fpp, "0.01"));
+        Table also = indexed("also", Map.of(columns, "city", "file-index.bitmap.columns", "id, city"));
+        Outcomes outcomes = new Outcomes();
+
+        assertEquals(0, questionsAbout(rough, 50));
+        // The engine writes a list of up to 20 as an OR.
+        assertEquals(0, questionsAbout(rough, 7));
+        assertEquals(List.of("not_selective", "not_selective"), outcomes.since());
+        assertEquals(1, questionsAbout(rough, 6));
+        assertEquals(1, questionsAbout(fine, 68));
+        assertEquals(0, questionsAbout(fine, 69));
+        assertEquals(1, questionsAbout(also, 50));
+        assertEquals(1, questionsAbout(indexed("none", Map.of()), 50));
+    }
+
+    @Test
+    void isAskedWhereAnotherConditionMayDecide() throws Exception {
+        Table rough = indexed("rough", Map.of("file-index.bloom-filter.columns", "city"));
+        PredicateBuilder columns = new PredicateBuilder(rough.rowType());
+        List<Object> names = IntStream.range(0, 50).mapToObj(at -> (Object) BinaryString.fromString("c" + at)).collect(toList());
+        Predicate list = columns.in(1, names);
+
+        rough.newReadBuilder().withFilter(PredicateBuilder.and(list, columns.isNotNull(1))).newScan().plan();
+        rough.newReadBuilder().withFilter(PredicateBuilder.or(list, columns.equal(0, 7))).newScan().plan();
+        assertEquals(0, service.requests.size());
+        rough.newReadBuilder().withFilter(PredicateBuilder.and(list, columns.equal(0, 7))).newScan().plan();
+        assertEquals(1, service.requests.size());
+    }
+
+    @Test
+    void keysOfAJoinSpareATableOfFewFilesLittle() throws Exception {
+        Identifier name = Identifier.create("demo", "many");
+        Schema schema =
+                Schema.newBuilder()
+                        .column("id", DataTypes.INT())
+                        .column("city", DataTypes.STRING())
+                        .partitionKeys("id")
+                        .build();
+        catalog.createTable(name, schema, false);
+        assertTrue(RuntimeKeys.sparesLittle((FileStoreTable) catalog.getTable(name)), "no snapshot");
+        for (int files : new int[] {31, 1}) {
+            assertTrue(RuntimeKeys.sparesLittle((FileStoreTable) catalog.getTable(name)));
+            String[] cities = IntStream.range(0, files).mapToObj(at -> "c" + at).toArray(String[]::new);
+            WrittenTable.append(catalog.getTable(name), 10 - files / 31 * 10, cities);
+        }
+        assertFalse(RuntimeKeys.sparesLittle((FileStoreTable) catalog.getTable(name)), "32 files");
+    }
+
+    @Test
+    void aScanWithoutAFilterTellsThatSparkPadsChar() throws Exception {
+        Identifier name = Identifier.create("demo", "phones");
+        Schema schema =
+                Schema.newBuilder().column("id", DataTypes.INT()).column("phone", DataTypes.CHAR(15)).build();
+        catalog.createTable(name, schema, false);
+        Table padded = catalog.getTable(name);
+        Table plain = cities();
+        for (Table each : List.of(padded, plain)) {
+            each.newReadBuilder().newScan().plan();
+        }
+
+        assertEquals(
+                "phones (planned by the engine: no filter: Spark pushes no condition on a CHAR column (phone) unless "
+                        + "spark.sql.readSideCharPadding is false and spark.sql.legacy.noCharPaddingInPredicate is true)",
+                PaimonSupportsRuntimeFiltering.description(padded));
+        assertEquals("cities (planned by the engine: no filter)", PaimonSupportsRuntimeFiltering.description(plain));
     }
 
     @Test
