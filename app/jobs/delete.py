@@ -28,7 +28,7 @@ from app.deletion_vectors import (
 )
 from app.errors import CommitConflictError, UnsupportedFormatError
 from app.jobs.job_table import JobTable
-from app.jobs.matching_rows import matching_rows
+from app.jobs.matching_rows import matching_rows, read_condition
 from app.jobs.run import RETRYING, WrittenFiles
 from app.options import VectorOptions
 from app.planning import Version
@@ -104,16 +104,8 @@ class _Deletion:
     def find(
         cls, spark: SparkSession, table: JobTable, version: Version, where: str, advance: Advance
     ) -> _Deletion:
-        from paimon_index.spark.questions import (  # noqa: PLC0415 - an extra
-            condition_of,
-            zone_of_session,
-        )
-
-        request = PlanRequest(
-            filter=condition_of(spark, where),
-            selection=SelectionForm.NONE,
-            time_zone=zone_of_session(spark),
-        )
+        condition = read_condition(spark, table, version, where)
+        request = PlanRequest(filter=condition.predicate, selection=SelectionForm.NONE)
         plan = table.service.plan(version, request)
         planned = {(file.file_name, file.path) for file in plan.files}
         paths = version.table.paths(version.resolved)
@@ -123,7 +115,7 @@ class _Deletion:
             for number, entry in enumerate(entries)
             if (entry.file.file_name, paths.data_file(entry)) in planned
         }
-        rows = matching_rows(spark, table, version, files, where, advance)
+        rows = matching_rows(spark, table, version, files, where, condition.names, advance)
         return cls(version, len(files), rows, [])
 
     def changes(self, table: JobTable) -> Changes:

@@ -8,7 +8,7 @@ reads all rows of a file, so that positions need no shuffle.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructField
 
+    from paimon_index.spark.conditions import Condition
+
 _FILE: Final = "_paimon_index_file"
 _POSITION: Final = "_paimon_index_position"
 _POSITIONS: Final = pa.schema([(_FILE, pa.int64()), ("positions", pa.binary())])
@@ -43,27 +45,47 @@ class _ReadTask:
     row_count: int
 
 
+def read_condition(spark: SparkSession, table: JobTable, version: Version, where: str) -> Condition:
+    """Reads a condition as the session understands it.
+
+    Raises FilterError: it is no condition on the table's columns.
+    """
+    from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415 - an extra
+
+    from paimon_index.catalog import SchemaColumn  # noqa: PLC0415 - an extra
+    from paimon_index.requests import TableName  # noqa: PLC0415 - an extra
+    from paimon_index.spark.conditions import read_condition as read  # noqa: PLC0415 - an extra
+
+    fields = [
+        SchemaColumn(each.id, each.name, type_json(each.type), each.type.nullable, None)
+        for each in version.schema.fields
+    ]
+    name = TableName(table.ref.warehouse, table.ref.database, table.ref.table)
+    try:
+        return read(spark, fields, where, name)
+    except (AnalysisException, ParseException) as error:
+        raise FilterError(str(error).strip().partition("\n")[0]) from error
+
+
 def matching_rows(
     spark: SparkSession,
     table: JobTable,
     version: Version,
     files: Mapping[int, ManifestEntry],
     where: str,
+    names: Collection[str] | None,
     advance: Advance,
 ) -> dict[int, BitMap64]:
     """Positions of the matching rows by number of the file, without files that have none.
 
+    ``names`` are the columns that the condition uses; None stands for all.
+
     Raises UnsupportedFormatError: Spark lacks the type of a column, or would convert an older type otherwise
     than the engine.
     """
-    from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415 - an extra
-
     if not files:
         return {}
-    # Every column whose name occurs in the text: a few too many do no harm, and Spark parses the condition
-    # later.
-    text = where.lower().replace("``", "`")
-    fields = [column for column in version.schema.fields if column.name.lower() in text]
+    fields = [column for column in version.schema.fields if names is None or column.name in names]
     groups: dict[int, list[_ReadTask]] = defaultdict(list)
     for number, entry in files.items():
         path = version.source.paths.data_file(entry)
@@ -76,10 +98,7 @@ def matching_rows(
         for schema_id, tasks in groups.items()
     ]
     rows = reduce(lambda united, frame: united.unionAll(frame), frames)
-    try:
-        matching = rows.alias(table.ref.table).where(where).select(_FILE, _POSITION)
-    except (AnalysisException, ParseException) as error:
-        raise FilterError(str(error).partition("\n")[0]) from error
+    matching = rows.alias(table.ref.table).where(where).select(_FILE, _POSITION)
     packed = matching.mapInArrow(Lean(_pack), f"{_FILE} bigint, positions binary")
     try:
         with Progress(spark.sparkContext, label, 1, advance):

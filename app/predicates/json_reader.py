@@ -132,8 +132,8 @@ def _leaf(written: Mapping[object, object], count: LiteralCount) -> Predicate:
     literals = _literals(function, written.get("literals"), count)
     if transform["name"] != "FIELD_REF":
         columns = tuple(_referred(transform))
-        arguments = ", ".join(map(str, columns))
-        text = shorten(f"{function} of {transform['name']}({arguments})")
+        arguments = f" of {transform['name']}({', '.join(map(str, columns))})" if columns else ""
+        text = shorten(f"{function}{arguments}")
         return Unknown(text, columns, reason="it is no FIELD_REF: indexes hold the values of columns alone")
     column = _column(transform.get("fieldRef"))
     text = shorten(f"{function} of {column}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -116,6 +116,16 @@ class SparkSession:
         """
         asked = [{"url": url, "table": table, **arguments} for arguments in all_arguments]
         return _by_position(self.spark.ask({"in": self.number, "typed": asked}), len(asked))
+
+    def conditions(
+        self, columns: Sequence[tuple[str, Any]], rows: str, wheres: Sequence[str | dict[str, Any]]
+    ) -> list[tuple[str, str | None, list[bool]]]:
+        """Conditions with their predicates (JSON), and whether each of some rows meets them.
+
+        Conditions that Spark refuses are left out.
+        """
+        asked = {"columns": columns, "rows": rows, "where": wheres}
+        return [tuple(each) for each in self.spark.ask({"in": self.number, "conditions": asked})["rows"]]
 
     def load(self, table: str, *asked: tuple[dict[str, str], str | None]) -> list[list[str]]:
         """Rows that the data source gives with some options, and that meet a condition of the query.

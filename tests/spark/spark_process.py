@@ -18,6 +18,10 @@ request                                  answer
 ``{"in": number, "view": arguments}``    ``{"rows": []}``; what ``read_table`` gives is the view ``read``
 ``{"in": number, "explain": arguments}`` ``{"rows": [line, ...]}``, as ``paimon_index.spark.explain`` prints
 ``{"in": number, "register": name}``      ``{"rows": []}``; the session has a function that is always true
+``{"in": number, "conditions": [...]}``   ``{"rows": [[condition, predicate, [truth of each row]], ...]}``
+                                         of ``columns`` (names, types), ``rows`` (SQL), and ``where``: texts
+                                         or a ``column`` and what it ``equals``; Spark has refused those
+                                         that are missing
 ``{"in": number, "files": statement}``   ``{"rows": [count]}``, files that the connector plans for a query
 ======================================== ==================================================================
 
@@ -32,11 +36,16 @@ import io
 import json
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any, TextIO
 
-from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession, functions
 
+from paimon_index.catalog import SchemaColumn
+from paimon_index.requests import TableName
 from paimon_index.spark import aggregate, explain, read_table, register
+from paimon_index.spark.conditions import read_condition
 
 
 def main() -> None:
@@ -98,7 +107,7 @@ def _serve(
     answers.flush()
 
 
-def _rows(session: SparkSession, request: dict[str, Any]) -> list[Any]:
+def _rows(session: SparkSession, request: dict[str, Any]) -> list[Any]:  # noqa: C901 - one table
     match request:
         case {"sql": statement}:
             return list(session.sql(statement).toJSON().collect())
@@ -123,6 +132,8 @@ def _rows(session: SparkSession, request: dict[str, Any]) -> list[Any]:
         case {"register": name}:
             session.udf.register(name, lambda *_: True, "boolean")
             return []
+        case {"conditions": {"columns": columns, "rows": rows, "where": wheres}}:
+            return list(_conditions(session, columns, session.sql(rows), wheres))
         case {"files": statement}:
             return [_planned_files(session.sql(statement))]
     raise ValueError(f"unknown request {request}")
@@ -151,6 +162,34 @@ def _planned_files(rows: DataFrame) -> int:
         if node.getClass().getSimpleName() == "AdaptiveSparkPlanExec":
             left.append(node.executedPlan())
     return int(found)
+
+
+def _conditions(
+    session: SparkSession, columns: list[list[str]], rows: DataFrame, wheres: list[Any]
+) -> Iterator[list[Any]]:
+    fields = [
+        SchemaColumn(at, name, written, nullable=True, description=None)
+        for at, (name, written) in enumerate(columns)
+    ]
+    table = TableName("main", "reading", "conditions")
+    shown = rows.select([_with_length(*column) for column in columns]).alias(table.table).cache()
+    for given in wheres:
+        where = given if isinstance(given, str) else functions.col(given["column"]) == given["equals"]
+        try:
+            condition = read_condition(session, fields, where, table)
+            test = functions.expr(where) if isinstance(where, str) else where
+            found = shown.select(functions.coalesce(test, functions.lit(False))).collect()  # noqa: FBT003
+        except PySparkException:
+            continue
+        predicate = None if condition.predicate is None else json.dumps(condition.predicate)
+        yield [given, predicate, [row[0] for row in found]]
+
+
+def _with_length(name: str, written: Any) -> Column:
+    column = functions.col(name)
+    if not str(written).startswith("CHAR"):
+        return column
+    return column.alias(name, metadata={"__CHAR_VARCHAR_TYPE_STRING": written.lower()})
 
 
 def _loaded(session: SparkSession, table: str, options: dict[str, str], where: str | None) -> DataFrame:

@@ -17,15 +17,15 @@ from paimon_index.client import Client
 from paimon_index.errors import PaimonIndexError
 from paimon_index.requests import TableName
 from paimon_index.spark.column_types import SimpleType, char_length, is_cut_in_spark
+from paimon_index.spark.conditions import check_where
 from paimon_index.spark.frames import quoted
 from paimon_index.spark.questions import (
     PythonShare,
     ask,
     columns_of,
+    condition_at,
     needed,
-    other_meaning,
     resolved,
-    zone_of_session,
 )
 from paimon_index.spark.reading import matching_rows, read_table
 from paimon_index.spark.refusals import READERS, check_session, check_session_options, check_word
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from paimon_index.catalog import Schema, SchemaColumn
     from paimon_index.options import AggregateFunction, VersionOptions
     from paimon_index.results import AggregateAnswer
+    from paimon_index.spark.conditions import Where
     from paimon_index.spark.questions import Scan
 
 _FUNCTIONS: Final[dict[str, Callable[..., Column]]] = {
@@ -64,7 +65,7 @@ def aggregate(  # noqa: PLR0913 - each is a part of one question
     *,
     aggregates: Sequence[AggregateFunction] = (_ROWS,),
     group_by: Sequence[str] = (),
-    where: str | None = None,
+    where: Where | None = None,
     snapshot_id: int | None = None,
     tag: str | None = None,
     branch: str | None = None,
@@ -82,45 +83,45 @@ def aggregate(  # noqa: PLR0913 - each is a part of one question
     arguments and exceptions are those of :func:`read_table`.
     """
     check_session(spark)
+    check_where(where)
     check_word("reader", reader, READERS)
     _check_aggregates(aggregates)
     if isinstance(group_by, str):
         raise TypeError(f"group_by is a list of names, such as [{group_by!r}], found a text")
     check_session_options(spark, TableName.parse(table))
     version: VersionOptions = {"snapshot_id": snapshot_id, "tag": tag, "branch": branch}
-    if where is None or _is_text_of_service(spark, where):
-        access, zone = StoreAccess(spark), zone_of_session(spark)
-        try:
-            with Client(url, token=token, deadline_seconds=deadline_seconds) as client:
-                answer = client.aggregate(
-                    table,
-                    aggregates=aggregates,
-                    group_by=group_by,
-                    filter=where,
-                    top=_MOST_GROUPS,
-                    time_zone=zone,
-                    **version,
-                )
-                scan = ask(
-                    client,
-                    table,
-                    where,
-                    files=answer.open_files,
-                    time_zone=zone,
-                    version=version if tag is not None else {**version, "snapshot_id": answer.snapshot_id},
-                    reader=reader,
-                    python_share=PythonShare.of(spark, access),
-                )
-        except PaimonIndexError as error:
-            warnings.warn(f"all files that the condition allows are read: {error}", stacklevel=2)
-        else:
-            if _adds_up(answer, scan, aggregates, group_by):
-                projection = [resolved(scan.schema, name) for name in _names(aggregates, group_by)]
-                names = needed(scan.schema, where, projection)
-                rows = matching_rows(spark, scan, access, names, branch, where)
-                opened = _computed(rows, aggregates, group_by)
-                settled = _settled(spark, answer, aggregates, group_by, scan.schema, opened.schema)
-                return _added(opened, settled, aggregates, len(group_by)) if answer.open_files else settled
+    access = StoreAccess(spark)
+    try:
+        with Client(url, token=token, deadline_seconds=deadline_seconds) as client:
+            condition = condition_at(spark, client, table, where, version)
+            answer = client.aggregate(
+                table,
+                aggregates=aggregates,
+                group_by=group_by,
+                filter=condition.predicate,
+                top=_MOST_GROUPS,
+                **version,
+            )
+            scan = ask(
+                client,
+                table,
+                condition.predicate,
+                files=answer.open_files,
+                version=version if tag is not None else {**version, "snapshot_id": answer.snapshot_id},
+                reader=reader,
+                python_share=PythonShare.of(spark, access),
+            )
+    except PaimonIndexError as error:
+        warnings.warn(f"all files that the condition allows are read: {error}", stacklevel=2)
+    else:
+        is_read_alike = where is None or condition.fields == scan.schema.fields
+        if is_read_alike and _adds_up(answer, scan, aggregates, group_by):
+            projection = [resolved(scan.schema, name) for name in _names(aggregates, group_by)]
+            names = needed(scan.schema, condition.names, projection)
+            rows = matching_rows(spark, scan, access, names, branch, where)
+            opened = _computed(rows, aggregates, group_by)
+            settled = _settled(spark, answer, aggregates, group_by, scan.schema, opened.schema)
+            return _added(opened, settled, aggregates, len(group_by)) if answer.open_files else settled
     rows = read_table(
         spark,
         url,
@@ -149,10 +150,6 @@ def _check_aggregates(aggregates: Sequence[AggregateFunction]) -> None:
 
 def _names(aggregates: Sequence[AggregateFunction], group_by: Sequence[str]) -> list[str]:
     return [*group_by, *(name for each in aggregates if (name := each.get("column")) is not None)]
-
-
-def _is_text_of_service(spark: SparkSession, where: object) -> bool:
-    return isinstance(where, str) and other_meaning(spark, where) is None
 
 
 def _adds_up(

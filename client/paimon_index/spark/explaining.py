@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 
 from paimon_index.client import Client
 from paimon_index.errors import UnsupportedTableError
+from paimon_index.spark.conditions import check_where
 from paimon_index.spark.frames import Frames
 from paimon_index.spark.key_lists import KeyLists
-from paimon_index.spark.questions import PythonShare, ask, condition_of, pinned, zone_of_session
+from paimon_index.spark.questions import PythonShare, ask_where, pinned
 from paimon_index.spark.refusals import READERS, check_session, check_word
 from paimon_index.spark.store_access import StoreAccess
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from paimon_index.options import VersionOptions
+    from paimon_index.spark.conditions import Where
     from paimon_index.spark.key_lists import Keys
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -47,7 +49,7 @@ def explain(  # noqa: PLR0913 - those of read_table
     url: str | Sequence[str],
     table: str,
     *,
-    where: str | None = None,
+    where: Where | None = None,
     in_lists: Mapping[str, Keys] | None = None,
     snapshot_id: int | None = None,
     tag: str | None = None,
@@ -58,34 +60,33 @@ def explain(  # noqa: PLR0913 - those of read_table
 ) -> None:
     """Prints the files that ``read_table`` would read, step by step, and their readers."""
     check_session(spark)
+    check_where(where)
     check_word("reader", reader, READERS)
     version: VersionOptions = {"snapshot_id": snapshot_id, "tag": tag, "branch": branch}
     access = StoreAccess(spark)
-    condition, time_zone = condition_of(spark, where), zone_of_session(spark)
     with Client(url, token=token, deadline_seconds=deadline_seconds) as client:
         keys = KeyLists(in_lists or {}).to_send(client)
-        scan = ask(
+        condition, scan = ask_where(
+            spark,
             client,
             table,
-            condition,
+            where,
             in_lists=keys,
-            time_zone=time_zone,
             version=version,
             reader=reader,
             python_share=PythonShare.of(spark, access),
         )
         decisions = client.plan(
             table,
-            filter=condition,
+            filter=condition.predicate,
             in_lists=keys,
             **pinned(version, scan.facts),
-            time_zone=time_zone,
             selection="none" if scan.are_deleted else "count",
             explain=True,
         ).to_arrow()
     listed = f", with keys of {', '.join(in_lists)}" if in_lists else ""
     lines = [
-        f"{table}, snapshot {scan.facts.snapshot_id}: {where or 'all rows'}{listed}",
+        f"{table}, snapshot {scan.facts.snapshot_id}: {'all rows' if where is None else where}{listed}",
         *_funnel(decisions),
     ]
     by_partition = scan.facts.summary.files_skipped - _sum(decisions, "skipped")

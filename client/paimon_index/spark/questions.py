@@ -6,17 +6,17 @@ Schemas never change.
 
 from __future__ import annotations
 
-import re
 import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal, Required, Self, TypedDict, Unpack
 
 import pyarrow.compute as pc
 from py4j.java_gateway import JavaClass
 
-from paimon_index.errors import IncompleteAnswerError
+from paimon_index.errors import IncompleteAnswerError, ServiceError
 from paimon_index.requests import TableName
 from paimon_index.selections import Selection
+from paimon_index.spark.conditions import Condition, read_condition
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -26,25 +26,13 @@ if TYPE_CHECKING:
 
     from paimon_index.catalog import Schema, SchemaColumn
     from paimon_index.client import Client
-    from paimon_index.options import InLists, VersionOptions
+    from paimon_index.options import Filter, InLists, VersionOptions
     from paimon_index.results import PlanFacts
+    from paimon_index.spark.conditions import Where
     from paimon_index.spark.store_access import StoreAccess
 
-OTHER_MEANINGS: Final = {
-    "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    "spark.sql.parser.escapedStringLiterals": "false",
-    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
-    "spark.sql.legacy.charVarcharAsString": "false",
-    "spark.sql.readSideCharPadding": "true",
-    "spark.sql.caseSensitive": "false",
-}
-"""Settings under which Spark and the service read a condition alike, with the required values."""
-
 _ZONE_RULES: Final = "java.time.zone.ZoneRulesProvider"
-_REGISTRY: Final = "org.apache.spark.sql.catalyst.analysis.FunctionRegistry"
-_CALL: Final = re.compile(r"\bbetween\b|\w+(?=`?\s*(?:\(|/\*|--))", re.IGNORECASE)
-"""A comment may stand between a function's name and its arguments."""
-
+_REFUSALS: Final = ("filter", "limit-exceeded")
 # Spark's reader is done with less before Python has started.
 _MUCH_BYTES_OF_CORE: Final = 16 << 20
 # From this number on Hadoop is slow: it makes several calls for each object, one after the other.
@@ -72,52 +60,13 @@ class Scan:
     are_deleted: bool
 
 
-def condition_of(spark: SparkSession, where: str | None) -> str | None:
-    """The condition for the service; None, with a warning, if the session reads it differently."""
-    if where is None:
-        return None
-    if not isinstance(where, str):
-        raise TypeError(
-            f"where is a condition as text, as after WHERE, found {type(where).__name__}: paimon-index "
-            f"reads no expressions of Spark"
-        )
-    reason = other_meaning(spark, where)
-    if reason is not None:
-        warnings.warn(f"{reason} to skip files", stacklevel=4)
-        return None
-    return where
+class ScanOptions(TypedDict, total=False):
+    """Arguments of :func:`ask` besides the condition and the version."""
 
-
-def other_meaning(spark: SparkSession, where: str) -> str | None:
-    """Reason why the session may read a condition differently from the service, with a remedy; or None."""
-    for name, meant in OTHER_MEANINGS.items():
-        value = spark.conf.get(name)
-        if value is None or value.lower() != meant.lower():
-            return (
-                f"{name} is {value}, under which paimon-index cannot interpret the condition: all files are "
-                f"read. Set it to {meant} for this session"
-            )
-    hidden = sorted(name for name in _calls(where) if _is_hidden(spark, name))
-    if hidden:
-        return (
-            f"{', '.join(hidden)} of the condition is a function of this session that hides one of Spark"
-            f", and paimon-index takes it for that one: all files are read. Rename it"
-        )
-    return None
-
-
-def _calls(condition: str) -> set[str]:
-    """Names that the condition may call as functions; BETWEEN calls one, too."""
-    return {name.lower() for name in _CALL.findall(condition)}
-
-
-def _is_hidden(spark: SparkSession, name: str) -> bool:
-    registry = JavaClass(_REGISTRY, spark._jvm._gateway_client)  # noqa: SLF001 - no public API
-    if not registry.expressions().contains(name):
-        return False  # the service knows no such function either
-    catalog = spark._jsparkSession.sessionState().catalog()  # noqa: SLF001 - no public API
-    source: str = catalog.lookupBuiltinOrTempFunction(name).get().getSource()
-    return source != "built-in"
+    in_lists: InLists | None
+    files: Sequence[str] | None
+    reader: Required[Literal["auto", "rows"]]
+    python_share: PythonShare | None
 
 
 def zone_of_session(spark: SparkSession) -> str:
@@ -129,14 +78,53 @@ def zone_of_session(spark: SparkSession) -> str:
     return f"{zone}@{provider.getVersions('UTC').lastKey()}"
 
 
+def ask_where(
+    spark: SparkSession,
+    client: Client,
+    name: str,
+    where: Where | None,
+    *,
+    version: VersionOptions,
+    **request: Unpack[ScanOptions],
+) -> tuple[Condition, Scan]:
+    """Reads a condition in the columns of a version, and requests a plan as :func:`ask` does.
+
+    If the service refuses the condition, for instance for its length, all files are planned, with a warning.
+    """
+    condition = condition_at(spark, client, name, where, version)
+    while True:
+        try:
+            scan = ask(client, name, condition.predicate, version=version, **request)
+        except ServiceError as error:
+            if error.problem.slug not in _REFUSALS:
+                raise
+            warnings.warn(f"all files are read: {error}", stacklevel=3)
+            condition = replace(condition, predicate=None)
+            scan = ask(client, name, None, version=version, **request)
+        if where is None or condition.fields == scan.schema.fields:
+            return condition, scan
+        version = pinned(version, scan.facts)  # a column was altered meanwhile
+        condition = read_condition(spark, scan.schema.fields, where, scan.table, version.get("branch"))
+
+
+def condition_at(
+    spark: SparkSession, client: Client, name: str, where: Where | None, version: VersionOptions
+) -> Condition:
+    """Reads a condition in the columns of a version."""
+    if where is None:
+        return Condition(None, frozenset())
+    fields = client.schemas(name, **version)[-1].fields
+    return read_condition(spark, fields, where, TableName.parse(name), version.get("branch"))
+
+
 def ask(  # noqa: PLR0913 - each is a part of one question
     client: Client,
     name: str,
-    condition: str | None,
+    condition: Filter | None,
     *,
     in_lists: InLists | None = None,
     files: Sequence[str] | None = None,
-    time_zone: str | None,
+    time_zone: str | None = None,
     version: VersionOptions,
     reader: Literal["auto", "rows"],
     python_share: PythonShare | None = None,
@@ -211,15 +199,17 @@ class PythonShare:
 
 
 def needed(
-    schema: Schema, where: str | None, columns: Sequence[str] | None, listed: Collection[str] = ()
+    schema: Schema,
+    used: Collection[str] | None,
+    columns: Sequence[str] | None,
+    listed: Collection[str] = (),
 ) -> set[str]:
-    """Columns to read: ``columns`` (None: all), those with keys, and those named in the condition."""
+    """Columns to read: ``columns``, those with keys, and those that a condition uses; None stands for all."""
     names = {field.name for field in schema.fields}
-    if columns is None:
+    if columns is None or used is None:
         return names
-    text = (where or "").lower().replace("``", "`")
     lists = {name.lower() for name in listed}
-    return {name for name in names if name in columns or name.lower() in lists or name.lower() in text}
+    return {name for name in names if name in columns or name in used or name.lower() in lists}
 
 
 def resolved(schema: Schema, name: str) -> str:

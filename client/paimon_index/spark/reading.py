@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Literal
-
-from py4j.java_gateway import JavaClass
-from pyspark.sql import DataFrame
 
 from paimon_index.client import Client
 from paimon_index.errors import UnavailableError
 from paimon_index.requests import TableName
+from paimon_index.spark.conditions import Where, check_where, named
 from paimon_index.spark.frames import Frames, quoted
 from paimon_index.spark.key_lists import KeyLists
-from paimon_index.spark.questions import PythonShare, ask, condition_of, needed, resolved, zone_of_session
+from paimon_index.spark.questions import PythonShare, ask_where, needed, resolved
 from paimon_index.spark.refusals import READERS, check_session, check_session_options, check_word
 from paimon_index.spark.store_access import StoreAccess
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from paimon_index.options import VersionOptions
     from paimon_index.spark.key_lists import Keys
@@ -32,7 +29,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
     url: str | Sequence[str],
     table: str,
     *,
-    where: str | None = None,
+    where: Where | None = None,
     in_lists: Mapping[str, Keys] | None = None,
     columns: Sequence[str] | None = None,
     snapshot_id: int | None = None,
@@ -52,7 +49,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
         spark: a classic session (not Spark Connect) of Spark 4.
         url: base URL of the service, or several.
         table: ``warehouse.database.table``, with the service's name of the warehouse.
-        where: a condition, as after WHERE.
+        where: a condition as text, as after WHERE, or an expression of Spark.
         in_lists: keys by column, such as those of a join's small side; a row must have one of each list. Keys
             are Python values, an Arrow array, or a DataFrame of one column, which is computed here.
         columns: columns in the order of the result; default: all.
@@ -68,13 +65,14 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
         deadline_seconds: time for the first files of a plan, and then for each further piece.
 
     Raises:
-        ServiceError: the service answers with a problem, for instance about the condition.
+        ServiceError: the service answers with a problem.
         UnavailableError: it does not answer.
         UnsupportedSessionError: the session is one of Spark Connect.
         UnsupportedTableError: the rows might differ from the engine's; nothing is read.
         TypeError, ValueError: an argument is invalid, or a column is unknown.
     """
     check_session(spark)
+    check_where(where)
     check_word("reader", reader, READERS)
     check_word("on_unavailable", on_unavailable, ("error", "scan"))
     if isinstance(columns, str):
@@ -84,12 +82,12 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
     keys, access = KeyLists(in_lists or {}), StoreAccess(spark)
     try:
         with Client(url, token=token, deadline_seconds=deadline_seconds) as client:
-            scan = ask(
+            condition, scan = ask_where(
+                spark,
                 client,
                 table,
-                condition_of(spark, where),
+                where,
                 in_lists=keys.to_send(client),
-                time_zone=zone_of_session(spark),
                 version=version,
                 reader=reader,
                 python_share=PythonShare.of(spark, access),
@@ -101,7 +99,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
         return _narrowed(keys.joined(spark, _matching(scanned, where)), columns)
     keys.check(scan.schema)
     projection = None if columns is None else [resolved(scan.schema, name) for name in columns]
-    read = needed(scan.schema, where, projection, keys.columns)
+    read = needed(scan.schema, condition.names, projection, keys.columns)
     rows = matching_rows(spark, scan, access, read, branch, where)
     if projection == [field.name for field in scan.schema.fields if field.name in read]:
         projection = None  # each operation on a DataFrame takes Spark milliseconds
@@ -114,34 +112,11 @@ def matching_rows(
     access: StoreAccess,
     names: Collection[str],
     branch: str | None,
-    where: str | None,
+    where: Where | None,
 ) -> DataFrame:
     """Rows of a scan that meet a condition; ``names`` has its columns, which ``branch`` may qualify."""
     rows = Frames(spark, scan, names, access).rows()
-    return _matching(_named(spark, rows, scan.table, branch, where or ""), where)
-
-
-def _named(
-    spark: SparkSession, rows: DataFrame, table: TableName, branch: str | None, where: str
-) -> DataFrame:
-    """Gives rows the name by which the condition qualifies columns, as a table has in a query."""
-    of_branch = f"{table.table}$branch_{branch}"
-    name = of_branch if of_branch.lower() in where.lower() else table.table
-    full = rf"(?:([^\s`.(]+)`?\s*\.\s*)?`?{re.escape(table.database)}`?\s*\.\s*`?{re.escape(name)}`?\s*\."
-    match = re.search(full, where, re.IGNORECASE)
-    if match is None:
-        return rows.alias(name)
-    gateway = spark._jvm._gateway_client  # noqa: SLF001 - an alias of several parts has no other door
-    parts = [match[1] or table.warehouse, table.database]  # the service takes any catalog for its own
-    qualifier = JavaClass("org.apache.spark.api.python.PythonUtils", gateway).toSeq(parts)
-    plans = "org.apache.spark.sql.catalyst"
-    identifier = JavaClass(f"{plans}.AliasIdentifier", gateway)
-    plan = JavaClass(f"{plans}.plans.logical.SubqueryAlias", gateway)(
-        identifier(name, qualifier),
-        rows._jdf.logicalPlan(),  # noqa: SLF001 - no public API
-    )
-    frames = JavaClass("org.apache.spark.sql.classic.Dataset", gateway)
-    return DataFrame(frames.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001 - no public API
+    return _matching(named(spark, rows, scan.table, branch, where), where)
 
 
 def _by_connector(spark: SparkSession, table: TableName, version: VersionOptions) -> DataFrame:
@@ -153,7 +128,7 @@ def _by_connector(spark: SparkSession, table: TableName, version: VersionOptions
     return spark.read.options(**given).table(".".join(map(quoted, parts)))
 
 
-def _matching(rows: DataFrame, where: str | None) -> DataFrame:
+def _matching(rows: DataFrame, where: Where | None) -> DataFrame:
     return rows if where is None else rows.where(where)
 
 

@@ -24,7 +24,7 @@ from paimon_index.client import Client
 from paimon_index.errors import PaimonIndexError, UndecidedConditionError
 from paimon_index.spark import source_tasks, worker
 from paimon_index.spark.column_types import char_length
-from paimon_index.spark.questions import ask, columns_of, needed
+from paimon_index.spark.questions import ask, columns_of
 from paimon_index.spark.refusals import check_change, check_python, check_scan, is_classic, refuse, type_of
 from paimon_index.spark.row_tasks import (
     WORKER_MODULES,
@@ -237,8 +237,8 @@ def _scan(options: SourceOptions) -> Scan:
 
 
 def _check_zone(scan: Scan, condition: str) -> None:
-    named = needed(scan.schema, condition, ())
-    types = [json.dumps(field.type) for field in scan.schema.fields if field.name in named]
+    text = condition.lower().replace("``", "`")
+    types = [json.dumps(field.type) for field in scan.schema.fields if field.name.lower() in text]
     if any(word in written for written in types for word in _TIMES):
         raise ValueError(
             "the condition names columns of dates or times: set option time_zone of paimon_index to the time "
