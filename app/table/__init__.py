@@ -11,7 +11,6 @@ from app.table.columnar.decoder import DECODER, PROCESS_BYTES
 from app.table.data_paths import DataPaths
 from app.table.decoding import SCHEMA_BYTES, Snapshot, read_small
 from app.table.paths import POSTPONED_BUCKET, TablePaths
-from app.table.records.columns import OptionalIntegers
 from app.table.references import MOST_READS
 from app.table.resolution import ResolvedSnapshot
 from app.table.schema.partition import Partitions
@@ -40,8 +39,6 @@ __all__ = [
     "Catalog",
     # Paths of the existing data files of a version.
     "DataPaths",
-    # Integers of n records, and which of them are known.
-    "OptionalIntegers",
     # Values of partition rows.
     "Partitions",
     # A version of a table, and the schema that filters refer to.
