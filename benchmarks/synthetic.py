@@ -85,6 +85,8 @@ def write_manifest(warehouse: Path, layout: Layout, start: int, stop: int) -> Ma
     """Writes the manifest of the files ``start`` to ``stop``, and their side files; returns its record."""
     table = table_directory(warehouse)
     path = table / "manifest" / f"manifest-{start}"
+    for day in range(day_of(start, layout.files_per_day), day_of(stop - 1, layout.files_per_day) + 1):
+        (table / f"day={day}").mkdir(exist_ok=True)
     has_index = layout.indexed is not Indexed.NOTHING
     bodies = write_bodies(warehouse.parent / "indexes", layout, layout.bodies) if has_index else []
     if has_index and layout.is_embedded:

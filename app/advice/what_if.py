@@ -296,7 +296,7 @@ class _Trial:
         """Yields the claim and columns of a file, by name in its schema; nothing without time or memory."""
         check_deadline()
         version = self.version
-        path = version.source.paths.data_file(version.files().entry(file))
+        path = version.source.data.data_file(version.files().entry(file))
         data_format = _FORMATS.get(path.rpartition(".")[2])
         if data_format is None:
             raise UnsupportedFormatError(f"{path}: Parquet and ORC files can be tried, and this is neither")

@@ -295,7 +295,7 @@ def drop_index(table: JobTable, *, partitions: Sequence[Mapping[str, Json]] | No
 
 def indexed_file(version: Version, number: int, entry: ManifestEntry) -> IndexedFile:
     """Describes a data file for tasks."""
-    path = version.table.paths(version.resolved).data_file(entry)
+    path = version.source.data.data_file(entry)
     side = next((name for name in entry.file.extra_files if name.endswith(FILE_INDEX_SUFFIX)), None)
     return IndexedFile(
         number,

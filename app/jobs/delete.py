@@ -108,7 +108,7 @@ class _Deletion:
         request = PlanRequest(filter=condition.predicate, selection=SelectionForm.NONE)
         plan = table.service.plan(version, request)
         planned = {(file.file_name, file.path) for file in plan.files}
-        paths = version.table.paths(version.resolved)
+        paths = version.source.data
         entries = version.files().entries(version.files().all())
         files = {
             number: entry

@@ -88,7 +88,7 @@ def matching_rows(
     fields = [column for column in version.schema.fields if names is None or column.name in names]
     groups: dict[int, list[_ReadTask]] = defaultdict(list)
     for number, entry in files.items():
-        path = version.source.paths.data_file(entry)
+        path = version.source.data.data_file(entry)
         groups[entry.file.schema_id].append(_ReadTask(number, path, entry.file.row_count))
     label = f"delete {table.name}"
     size = sum(entry.file.file_size for entry in files.values())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -103,7 +103,10 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
         return PrunedSnapshot(name, plan, 0, None, (), None, schema.ids.options)
     ranges = _row_ranges(plan) if len(numbers) <= MOST_FILES else None
     few_rows = ranges is not None and ranges.count <= most_share * plan.summary.rows_total
-    if len(numbers) > most_share * plan.summary.files_total and not few_rows:
+    moved = version.moved_partitions(files.columns.partition_codes[numbers])
+    moved_rows = {files.columns.partitions[code] for code in moved}
+    # Readers fail on files in other directories than the engine's, unless the snapshot gives their paths.
+    if len(numbers) > most_share * plan.summary.files_total and not few_rows and not moved:
         delta_list = snapshot.delta_manifest_list
         return PrunedSnapshot(name, plan, len(numbers), None, (), delta_list, schema.ids.options)
     if len(numbers) > MOST_FILES:
@@ -116,14 +119,14 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
     records = []
     answered = _without_index(version, plan)
     sampled = numbers[:: len(numbers) // _SAMPLED + 1]
-    sample = write_manifest(list(_entries(version, sampled, answered)), options.compression)
+    sample = write_manifest(list(_entries(version, sampled, answered, moved_rows)), options.compression)
     if len(sample) * len(numbers) > MOST_BYTES * len(sampled):
         raise LimitExceededError(
             f"the metadata of the {len(numbers)} kept files of table {table.name} takes more than "
             f"{MOST_BYTES >> 20} MiB: read the table itself",
             limit=MOST_BYTES,
         )
-    for entries in manifests_of(_entries(version, numbers, answered), options.target_bytes):
+    for entries in manifests_of(_entries(version, numbers, answered, moved_rows), options.target_bytes):
         check_deadline()
         content = write_manifest(entries, options.compression)
         written.append(MetadataFile(f"manifest-{name}-{len(written)}", content))
@@ -180,10 +183,15 @@ def _row_ranges(plan: Plan) -> RowRanges | None:
 
 
 def _entries(
-    version: Version, numbers: NDArray[np.int64], without_index: Collection[int]
+    version: Version, numbers: NDArray[np.int64], without_index: Collection[int], moved: Collection[bytes]
 ) -> Iterator[ManifestEntry]:
+    source = version.source
     for number, entry in zip(numbers.tolist(), version.files().entries(numbers), strict=True):
-        yield entry.without_index() if number in without_index else entry
+        named = entry.without_index() if number in without_index else entry
+        if entry.partition in moved and entry.file.external_path is None:
+            path = f"{source.warehouse.public_url}{source.data.data_file(entry)}"
+            named = replace(named, file=replace(named.file, external_path=path))
+        yield named
 
 
 def _without_index(version: Version, plan: Plan) -> set[int]:

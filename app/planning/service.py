@@ -185,7 +185,8 @@ class IndexService:
                 schemas=selector.schemas,
                 max_staleness_ms=self._limits.staleness_ms if staleness is None else staleness,
             )
-        source = IndexSource(self._warehouse(ref.warehouse), table.paths(resolved), self._indexes)
+        data = table.data_paths(resolved)
+        source = IndexSource(self._warehouse(ref.warehouse), data.paths, data, self._indexes)
         resolving_ms = (time.perf_counter() - started) * 1000
         return Version(table, resolved, source, resolving_ms)
 

@@ -8,14 +8,15 @@ UnsupportedFormatError.
 
 from app.table.avro.data_files import AvroFile
 from app.table.columnar.decoder import DECODER, PROCESS_BYTES
+from app.table.data_paths import DataPaths
 from app.table.decoding import SCHEMA_BYTES, Snapshot, read_small
-from app.table.records.columns import OptionalIntegers
+from app.table.paths import POSTPONED_BUCKET, TablePaths
 from app.table.references import MOST_READS
 from app.table.resolution import ResolvedSnapshot
 from app.table.schema.partition import Partitions
 from app.table.schema.schema import BucketMode, SchemaIds, TableSchema
 from app.table.storage import TableReader
-from app.table.table import DATABASE_SUFFIX, POSTPONED_BUCKET, Catalog, Table, TablePaths, is_name
+from app.table.table import DATABASE_SUFFIX, Catalog, Table, is_name
 
 __all__ = [
     # The end of the name of a database's directory.
@@ -36,8 +37,8 @@ __all__ = [
     "BucketMode",
     # Finds tables by name.
     "Catalog",
-    # Integers of n records, and which of them are known.
-    "OptionalIntegers",
+    # Paths of the existing data files of a version.
+    "DataPaths",
     # Values of partition rows.
     "Partitions",
     # A version of a table, and the schema that filters refer to.

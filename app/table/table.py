@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from app.errors import (
     NotFoundError,
@@ -24,65 +23,15 @@ from app.errors import (
     UnknownPlaceError,
 )
 from app.suggestions import alike, hint
+from app.table.data_paths import DataPaths
 from app.table.decoding import Snapshot
-from app.table.manifests.index_manifest import IndexEntry
-from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.metadata import TableMetadata
+from app.table.paths import TablePaths
 from app.table.references import ListingPart, References
 from app.table.resolution import ResolvedSnapshot, VersionRequest, Versions, read_schema
-from app.table.schema.partition import partition_path
 from app.table.schema.schema import SchemaIds, TableSchema
 from app.table.storage import TableReader
 from app.work import wait_for
-
-POSTPONED_BUCKET = -2
-
-
-@dataclass(frozen=True, slots=True)
-class TablePaths:
-    """Paths relative to the warehouse, or URIs of external files.
-
-    Methods raise :class:`CorruptMetadataError` if an entry's partition row does not fit ``schema``, the
-    schema of the plan: its partition columns and options name directories.
-    """
-
-    directory: str
-    schema: TableSchema
-
-    def bucket_directory(self, partition: bytes, bucket: int) -> str:
-        """Return the directory of a bucket, without a slash at the end."""
-        name = "bucket-postpone" if bucket == POSTPONED_BUCKET else f"bucket-{bucket}"
-        parts = (
-            self.directory,
-            self.schema.options.data_directory,
-            partition_path(partition, self.schema),
-            name,
-        )
-        return "/".join(part for part in parts if part)
-
-    def data_file(self, entry: ManifestEntry) -> str:
-        """Return the path of a data file."""
-        if entry.file.external_path is not None:
-            return entry.file.external_path
-        return f"{self.bucket_directory(entry.partition, entry.bucket)}/{entry.file.file_name}"
-
-    def index_file(self, entry: IndexEntry) -> str:
-        """Return the path of a hash index or deletion vector file."""
-        if entry.file.external_path is not None:
-            return entry.file.external_path
-        if self.schema.options.index_files_beside_data:
-            return f"{self.bucket_directory(entry.partition, entry.bucket)}/{entry.file.file_name}"
-        return self.global_index_file(entry)
-
-    def global_index_file(self, entry: IndexEntry) -> str:
-        """Return the path of a global index file, which is never beside the data."""
-        return entry.file.external_path or f"{self.directory}/index/{entry.file.file_name}"
-
-    def any_index_file(self, entry: IndexEntry) -> str:
-        """Return the path of a file of any index."""
-        is_global = entry.file.global_index is not None
-        return self.global_index_file(entry) if is_global else self.index_file(entry)
-
 
 MAIN_BRANCH = "main"
 _IS_BRANCH = re.compile(r"/branch/branch-[^/]+$")
@@ -174,9 +123,9 @@ class Table:
             ) from error
         return schema
 
-    def paths(self, resolved: ResolvedSnapshot) -> TablePaths:
+    def data_paths(self, resolved: ResolvedSnapshot) -> DataPaths:
         """Return the paths of a version's files. Files of a branch are in the main table's directory."""
-        return TablePaths(self.directory, resolved.schema)
+        return DataPaths(TablePaths(self.directory, resolved.schema), self.reader, resolved.identity)
 
     def lacks(self, resolved: ResolvedSnapshot, path: str) -> bool:
         """Return True if a file is missing while the version's snapshot or tag is still unchanged."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import email.utils
 import hashlib
+import math
 import os
 import random
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -65,10 +67,13 @@ class Failure:
 class Replicas:
     """Base URLs of one service; safe to share between threads.
 
-    Raises ValueError: there is none, or one is not ``http(s)://host[:port][/path]``.
+    Raises ValueError: there is none, or one is not ``http(s)://host[:port][/path]``. TypeError: one is no
+    text.
     """
 
     def __init__(self, base_urls: str | Sequence[str]) -> None:
+        if not isinstance(base_urls, Iterable):
+            raise TypeError(f"a base URL is a text such as 'http://localhost:8080', found {base_urls!r}")
         given = [base_urls] if isinstance(base_urls, str) else list(base_urls)
         self.base_urls = tuple(map(_checked, given))
         if not self.base_urls:
@@ -100,9 +105,10 @@ class Settings:
 
     @classmethod
     def of(cls, base_urls: str | Sequence[str], deadline_seconds: float, retries: int) -> Settings:
-        """Checks settings; raises ValueError for an invalid one."""
-        if deadline_seconds <= 0 or retries < 0:
-            raise ValueError("deadline_seconds is more than 0, and retries is at least 0")
+        """Checks settings; raises ValueError for an invalid one, TypeError for one of another type."""
+        check_seconds("deadline_seconds", deadline_seconds)
+        if retries < 0:
+            raise ValueError(f"retries is at least 0, found {retries}")
         return cls(Replicas(base_urls), deadline_seconds, retries)
 
     def timed_out(self, base_url: str) -> DeadlineError:
@@ -204,6 +210,22 @@ class Attempts:
         return pause
 
 
+def check_seconds(name: str, seconds: object) -> None:
+    """Raises TypeError or ValueError unless an argument is a time above 0."""
+    if not isinstance(seconds, int | float):
+        raise TypeError(f"{name} is a number of seconds, found {seconds!r}")
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"{name} is a number of seconds above 0, found {seconds}")
+
+
+def check_token(token: str | None) -> None:
+    """Raises TypeError or ValueError for a token that no header may have; the error does not contain it."""
+    if not isinstance(token, str | None):
+        raise TypeError(f"the token is a text, found {type(token).__name__}")
+    if token is not None and not (token.isascii() and token.isprintable()):
+        raise ValueError("the token has characters that no header may have: give it without its line end")
+
+
 def transport(token: str | None, tls: ssl.SSLContext | None) -> dict[str, Any]:
     """Arguments of httpx's clients.
 
@@ -211,10 +233,8 @@ def transport(token: str | None, tls: ssl.SSLContext | None) -> dict[str, Any]:
     """
     # Plans are binary and networks of clusters fast, so compressing them would cost more than it saves.
     headers = {"Accept-Encoding": "identity", "User-Agent": "paimon-index-client"}
+    check_token(token)
     if token is not None:
-        if not (token.isascii() and token.isprintable()):
-            # httpx would raise an error that contains the token.
-            raise ValueError("the token has characters that no header may have: give it without its line end")
         headers["Authorization"] = f"Bearer {token}"
     if tls is None:
         tls = _usual_checks(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
@@ -229,6 +249,8 @@ def _usual_checks(_file: str | None, _directory: str | None) -> ssl.SSLContext:
 
 
 def _checked(url: str) -> str:
+    if not isinstance(url, str):
+        raise TypeError(f"a base URL is a text such as 'http://localhost:8080', found {url!r}")
     parts = urlsplit(url)
     if parts.username is not None or parts.password is not None:
         raise ValueError("a base URL has no user and password; give the token as token=")

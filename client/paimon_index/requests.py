@@ -35,7 +35,14 @@ class TableName(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> TableName:
-        """Reads ``warehouse.database.table``, with back quotes around parts with dots; or a ValueError."""
+        """Reads ``warehouse.database.table``, with back quotes around parts with dots; or a ValueError.
+
+        Raises TypeError: it is no text.
+        """
+        if not isinstance(text, str):
+            raise TypeError(
+                f"a table is named by a text, warehouse.database.table, found {type(text).__name__}"
+            )
         parts, at = [], 0
         while match := _PART.match(text, at):
             quoted, plain = match.groups()

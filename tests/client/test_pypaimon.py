@@ -48,6 +48,7 @@ def table(options: dict[str, str] | None = None, given: dict[str, str] | None = 
         "_applied_dynamic_options": given or {},
         "current_branch": lambda: "main",
         "snapshot_manager": lambda: manager,
+        "new_read_builder": lambda: None,
     }
     return SimpleNamespace(**{**stated, **members})
 
@@ -243,14 +244,42 @@ def test_a_predicate_of_which_nothing_can_be_sent_is_not_asked(scripted: Scripte
     assert scripted.requests == []
 
 
-def test_nonsense_is_no_exception_either() -> None:
-    assert "no base URL" in unplanned(table(), "nonsense")
-    assert "table_path" in unplanned(SimpleNamespace(), "http://localhost")
-    assert "no attribute" in unplanned(table(), "http://localhost", None)
+def test_a_table_without_a_place_is_as_it_was() -> None:
+    elsewhere = SimpleNamespace(new_read_builder=lambda: None)
+
+    assert "table_path" in unplanned(elsewhere, "http://localhost")
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "remedy"),
+    [
+        ({"table": "shop.events"}, TypeError, r"table is a str: .*catalog\.get_table"),
+        ({"predicate": "id = 5"}, TypeError, r"predicate is a str: build it with .*new_predicate_builder"),
+        ({"predicate": None}, TypeError, r"predicate is a NoneType: .*or read the table itself"),
+        ({"url": None}, TypeError, r"a base URL is a text such as 'http://localhost:8080', found None"),
+        ({"url": [8080]}, TypeError, r"a base URL is a text .*, found 8080"),
+        ({"url": "nonsense"}, ValueError, r"'nonsense' is no base URL: expected http"),
+        ({"url": []}, ValueError, "no base URL is given"),
+        ({"timeout_seconds": 0}, ValueError, r"timeout_seconds is a number of seconds above 0, found 0"),
+        ({"timeout_seconds": float("nan")}, ValueError, "above 0, found nan"),
+        ({"timeout_seconds": float("inf")}, ValueError, "above 0, found inf"),
+        ({"timeout_seconds": "2"}, TypeError, "timeout_seconds is a number of seconds, found '2'"),
+        ({"token": b"secret"}, TypeError, "the token is a text, found bytes"),
+    ],
+)
+def test_arguments_that_nobody_could_plan_with_are_errors_at_once(
+    scripted: ScriptedServer, given: dict[str, Any], error: type[Exception], remedy: str
+) -> None:
+    arguments = {"table": table(), "predicate": FEE, "url": scripted.url, **given}
+
+    with pytest.raises(error, match=remedy) as raised:
+        planned(**arguments)
+    assert "secret" not in str(raised.value)
+    assert scripted.requests == []
 
 
 def test_a_token_that_no_header_may_have_is_told_nowhere(scripted: ScriptedServer) -> None:
-    told = unplanned(table(), scripted.url, token="secret\n")  # noqa: S106
+    with pytest.raises(ValueError, match="the token") as raised:
+        planned(table(), FEE, scripted.url, token="secret\n")  # noqa: S106
 
-    assert "the token" in told
-    assert "secret" not in told
+    assert "secret" not in str(raised.value)

@@ -8,6 +8,7 @@ import struct
 import time
 from email.utils import formatdate
 from itertools import pairwise
+from typing import Any
 
 import httpx
 import pytest
@@ -271,8 +272,29 @@ def test_a_password_in_a_base_url_is_refused_and_not_repeated() -> None:
 def test_at_least_one_base_url_and_a_deadline() -> None:
     with pytest.raises(ValueError, match="no base URL"):
         Client([])
-    with pytest.raises(ValueError, match="deadline_seconds"):
+    with pytest.raises(ValueError, match="deadline_seconds is a number of seconds above 0, found 0"):
         Client("http://host", deadline_seconds=0)
+    with pytest.raises(ValueError, match="retries is at least 0, found -1"):
+        Client("http://host", retries=-1)
+
+
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        ({"base_urls": None}, "found None"),
+        ({"base_urls": [8080]}, "found 8080"),
+        ({"deadline_seconds": "5"}, "deadline_seconds is a number of seconds, found '5'"),
+        ({"token": 5}, "the token is a text, found int"),
+    ],
+)
+def test_arguments_of_other_types_say_what_to_pass(given: dict[str, Any], remedy: str) -> None:
+    with pytest.raises(TypeError, match=remedy):
+        Client(**{"base_urls": "http://host", **given})
+
+
+def test_a_table_is_named_by_a_text() -> None:
+    with Client("http://host") as client, pytest.raises(TypeError, match="found NoneType"):
+        client.describe(None)  # type: ignore[arg-type] # what a caller without types may pass
 
 
 TABLE = "main.golden.append_partitioned"

@@ -3,7 +3,6 @@
 import shutil
 from typing import Self
 
-from app.table.table import TablePaths
 from tests.copied_tables import open_table
 from tests.golden_cases import DATABASE, GoldenWarehouse
 from tests.jobs.running_jobs import table
@@ -34,8 +33,10 @@ class EngineTable:
     def missing_files(self) -> list[str]:
         """Data files and index files that the latest snapshot names, and that are not there."""
         resolved = self.opened.table.resolve()
-        paths = TablePaths(self.opened.table.directory, resolved.schema)
-        named = [paths.index_file(entry) for entry in self.opened.table.metadata.index_entries(resolved)]
+        paths = self.opened.table.data_paths(resolved)
+        named = [
+            paths.paths.index_file(entry) for entry in self.opened.table.metadata.index_entries(resolved)
+        ]
         for entry in self.opened.entries():
             path = paths.data_file(entry)
             named += [path, *(f"{path.rpartition('/')[0]}/{name}" for name in entry.file.extra_files)]

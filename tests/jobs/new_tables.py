@@ -51,7 +51,7 @@ def stored_rows(root: Path, name: str) -> list[dict[str, Any]]:
     types = [column.type for column in resolved.schema.partition_fields]
     found = []
     for entry in opened.entries():
-        path = root / opened.table.paths(resolved).data_file(entry)
+        path = root / opened.table.data_paths(resolved).data_file(entry)
         place = {"partition": read_row(entry.partition, types), "bucket": entry.bucket}
         rows = pq.read_table(path, partitioning=None).to_pylist()
         assert len(rows) == entry.file.row_count

@@ -70,7 +70,7 @@ def test_jobs_work_on_an_object_store(golden: GoldenWarehouse) -> None:
         assert report["built"] == len(entries)
         assert opened.snapshot()["id"] == report["snapshot_id"]
         for entry in entries:
-            path = opened.table.paths(opened.table.resolve()).data_file(entry)
+            path = opened.table.data_paths(opened.table.resolve()).data_file(entry)
             (side,) = entry.file.extra_files
             (old,) = (key for key in keys if f"{entry.file.file_name}." in key and key.endswith(".index"))
             built = warehouse.read(f"{path.rpartition('/')[0]}/{side}")

@@ -61,7 +61,7 @@ def test_few_rows_go_to_few_buckets_however_many_partitions_spark_shuffles_to(
 def hashes_by_bucket(root: Path, name: str) -> dict[tuple[bytes, int], set[int]]:
     opened = open_table(root, name)
     resolved = opened.table.resolve()
-    paths = opened.table.paths(resolved)
+    paths = opened.table.data_paths(resolved).paths
     found = {}
     for entry in opened.table.metadata.index_entries(resolved):
         hashes = hash_index.read_whole(opened.warehouse.read(paths.index_file(entry)), entry.file).tolist()

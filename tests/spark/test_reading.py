@@ -163,6 +163,8 @@ def test_columns_are_qualified_by_a_branch(tables: Golden) -> None:
         ({"reader": "row"}, "ValueError: reader is 'auto' or 'rows', found 'row'"),
         ({"on_unavailable": "scam"}, "ValueError: on_unavailable is 'error' or 'scan', found 'scam'"),
         ({"columns": "id"}, r"TypeError: columns is a list of names, such as \['id'\]"),
+        ({"columns": [5]}, "TypeError: columns is a list of names, found a int in it"),
+        ({"in_lists": [5]}, r"TypeError: in_lists has keys by column, .* found a list"),
         (
             {"where": 5},
             "TypeError: where is a condition as text, as after WHERE, or an expression of Spark, found int",

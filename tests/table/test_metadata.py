@@ -221,7 +221,7 @@ class Version:
         directory = partition_path(entry.partition, self.resolved.schema)
         described = {
             "file": file.file_name,
-            "path": self.path(self.table.paths(self.resolved).data_file(entry)),
+            "path": self.path(self.table.data_paths(self.resolved).data_file(entry)),
             "partition": self.partition(entry.partition),
             "partition_path": f"{directory}/" if directory else "",
             "bucket": entry.bucket,
@@ -258,7 +258,7 @@ class Version:
             "bucket": entry.bucket,
             "index_type": entry.file.index_type,
             "file_name": entry.file.file_name,
-            "path": self.path(self.table.paths(self.resolved).index_file(entry)),
+            "path": self.path(self.table.data_paths(self.resolved).paths.index_file(entry)),
             "file_size": entry.file.file_size,
             "row_count": entry.file.row_count,
             "external_path": entry.file.external_path,
@@ -305,7 +305,7 @@ class Version:
         return {**recorded, "partition": answer_form(recorded["partition"], self.resolved.schema.by_name)}
 
     def deletions(self) -> dict[Any, Any]:
-        paths = self.table.paths(self.resolved)
+        paths = self.table.data_paths(self.resolved).paths
         return {
             (entry.partition, entry.bucket, each.data_file): dict(
                 zip(

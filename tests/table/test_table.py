@@ -3,21 +3,13 @@ from collections.abc import Callable
 import pytest
 
 from app.errors import CorruptMetadataError, NotFoundError, RequestError, SnapshotExpiredError
-from app.options.table_options import TableOptions
-from app.table import Catalog, ResolvedSnapshot, Table, TableReader, TableSchema
-from app.table.manifests.index_manifest import IndexEntry
+from app.table import Catalog, ResolvedSnapshot, Table, TableReader
 from app.table.manifests.live_files import live_rows
-from app.table.manifests.manifest_entry import FileKind
 from app.table.schema.schema import SchemaIds
 from app.table.storage import Storage
-from app.table.table import TablePaths
-from app.types import DataField, parse_type
-from app.types.binary_row.row import serialize_row
-from app.types.index_files import HASH, IndexFileMeta
 from tests.golden_cases import DATABASE
 from tests.memory_storage import MemoryStorage
 from tests.table.conftest import DIRECTORY, NAME
-from tests.tables import EMPTY_ROW, entry
 
 TableOf = Callable[[MemoryStorage], Table]
 
@@ -159,37 +151,3 @@ class TestWhatIsNotThere:
 
 def test_the_main_branch_has_a_name(table: Table) -> None:
     assert table.resolve(branch="main").identity == table.resolve().identity
-
-
-STRING = parse_type("STRING")
-DAY = serialize_row([b"a/b"], [STRING])
-
-
-def paths(options: dict[str, str] | None = None, *, partitioned: bool = False) -> TablePaths:
-    keys = ("dt",) if partitioned else ()
-    schema = TableSchema(0, (DataField(0, "dt", STRING),), keys, options=TableOptions(options or {}))
-    return TablePaths("db.db/t", schema)
-
-
-def index_entry(external_path: str | None = None) -> IndexEntry:
-    return IndexEntry(
-        FileKind.ADD, DAY, 3, IndexFileMeta(HASH, "index-1", 12, 3, external_path=external_path)
-    )
-
-
-def test_data_files() -> None:
-    assert paths().data_file(entry()) == "db.db/t/bucket-0/data-1.parquet"
-    assert (
-        paths(partitioned=True).data_file(entry(partition=DAY)) == "db.db/t/dt=a%2Fb/bucket-0/data-1.parquet"
-    )
-    assert paths().data_file(entry(bucket=-2)) == "db.db/t/bucket-postpone/data-1.parquet"
-    below = paths({"data-file.path-directory": "/in/side/"})
-    assert below.bucket_directory(EMPTY_ROW, 7) == "db.db/t/in/side/bucket-7"
-    assert paths().data_file(entry(external_path="s3://b/x/data-1.parquet")) == "s3://b/x/data-1.parquet"
-
-
-def test_index_files() -> None:
-    assert paths(partitioned=True).index_file(index_entry()) == "db.db/t/index/index-1"
-    beside = paths({"index-file-in-data-file-dir": "true"}, partitioned=True)
-    assert beside.index_file(index_entry()) == "db.db/t/dt=a%2Fb/bucket-3/index-1"
-    assert beside.index_file(index_entry("s3://b/index-1")) == "s3://b/index-1"

@@ -135,7 +135,7 @@ def answer_plan(
             for (step, kind), count in skipped_by.items()
             if step is SkipStep.FILE_INDEX and kind is not None
         },
-        warnings=_shortened((*warnings.lasting, *warnings.undecided, *warnings.passing)),
+        warnings=_shortened((*warnings.lasting, *planned.warnings, *warnings.undecided, *warnings.passing)),
         unknown_files=_unknown_files(request, state),
         timings_ms=timings_ms,
         nbytes=_MEMORY_PER_PLAN + planned.nbytes + skipped_files.nbytes,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Final, NamedTuple, Self, TypeAlias, overload
 
 import numpy as np
@@ -86,6 +87,7 @@ class PlannedFiles(Sequence[FilePlan]):
     deletions: Mapping[int, DeletionFile]  # Places of deletion vectors, by position of the file.
     deleted: Mapping[int, Positions]  # Rows that the vectors delete, where they were requested.
     steps: FileSteps | None
+    warnings: Sequence[str] = ()
 
     @classmethod
     def of(
@@ -123,6 +125,7 @@ class PlannedFiles(Sequence[FilePlan]):
         if not (np.diff(units) >= 0).all():
             order = np.argsort(units, kind="stable")
             table, files = table.take(pa.array(order)), files[order]
+        table, warnings = _with_moved_paths(version, table, root)
         selections = {}
         if with_selections and state.positions:
             selections = {
@@ -143,6 +146,7 @@ class PlannedFiles(Sequence[FilePlan]):
             deletions={} if hidden else _deletions(version, files, root),
             deleted=_deleted(version, files, columns.row_counts[files]) if with_deleted else {},
             steps=None if state.explanation is None else FileSteps(((state.explanation, files),)),
+            warnings=warnings,
         )
 
     def followed_by(self, following: PlannedFiles, first: int) -> PlannedFiles:
@@ -286,6 +290,34 @@ def _units(files: NDArray[np.int64], merge_groups: NDArray[np.int32]) -> NDArray
     _, first, codes = np.unique(merge_groups[grouped], return_index=True, return_inverse=True)
     units[grouped] = files[grouped][first][codes]
     return units
+
+
+def _with_moved_paths(
+    version: Version, table: pa.RecordBatch, root: str
+) -> tuple[pa.RecordBatch, Sequence[str]]:
+    """Fill in the paths of files that may not be in the engine's directories, like external paths.
+
+    Returns a warning, too, if partitions have no directory.
+    """
+    codes, external = np.asarray(table.column("partition_code")), table.column("external_path")
+    moved = version.moved_partitions(codes[external.is_null()])
+    if not moved:
+        return table, ()
+    partitions, source = version.contents().columns.partitions, version.source
+    locate = cache(lambda code, bucket: source.data.locate(partitions[code], bucket))
+    members = ["external_path", "partition_code", "bucket", "file_name"]
+    paths = [
+        path or f"{root}{locate(code, bucket)(name.decode())}/{name.decode()}".encode(errors="replace")
+        for path, code, bucket, name in zip(*table.select(members).to_pydict().values(), strict=True)
+    ]
+    at = table.schema.get_field_index("external_path")
+    missing = [partitions[code] for code, existing in moved.items() if not existing]
+    warnings = [
+        f"{len(missing)} partitions have no directory, such as {source.paths.partition_directory(row)}: "
+        f"restore it, or give the directory of its files this name"
+        for row in missing[:1]
+    ]
+    return table.set_column(at, "external_path", pa.array(paths, _BYTES)), warnings
 
 
 def _deletions(version: Version, files: NDArray[np.int64], root: str) -> dict[int, DeletionFile]:

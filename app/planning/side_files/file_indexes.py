@@ -85,7 +85,7 @@ class FileIndexes:
         if version.files().manifests[number].embedded_indexes.lengths[row] < 0:
             return self._side(number).paths(np.array([row]))[0]
         return (
-            f"{version.source.paths.data_file(version.files().entry(file))} (index embedded in its manifest)"
+            f"{version.source.data.data_file(version.files().entry(file))} (index embedded in its manifest)"
         )
 
     def stacks(self, files: NDArray[np.int64], requested: WantedIndexes) -> Iterator[Stacked]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -72,7 +73,6 @@ class SideIndexes:
     failures: dict[int, PaimonIndexError] = field(default_factory=dict)
     # Bytes of memory of requested segments, by cache key.
     held: dict[Hashable, int] = field(default_factory=dict)
-    _directories: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def has_index(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Returns True for files with an index file. Raises CorruptMetadataError for a file with two."""
@@ -80,25 +80,21 @@ class SideIndexes:
 
     def paths(self, rows: NDArray[np.int64]) -> list[str]:
         """Returns the paths of the index files of data files with one each."""
-        manifest = self.manifest
+        manifest, source, names = self.manifest, self.source.data, self._names.take(rows)
+        locate = cache(lambda code, bucket: source.locate(manifest.partitions[code], bucket))
         above = [
-            self._directory(*place) if external is None else external.decode().rpartition("/")[0]
-            for *place, external in zip(
+            locate(code, bucket)((data_file or b"").decode())
+            if external is None
+            else external.decode().rpartition("/")[0]
+            for code, bucket, data_file, external in zip(
                 manifest.partition_codes[rows].tolist(),
                 manifest.buckets[rows].tolist(),
+                manifest.file_names.take(rows),
                 manifest.external_paths.take(rows),
                 strict=True,
             )
         ]
-        names = self._names.take(rows)
         return [f"{place}/{(name or b'').decode()}" for place, name in zip(above, names, strict=True)]
-
-    def _directory(self, partition: int, bucket: int) -> str:
-        directory = self._directories.get((partition, bucket))
-        if directory is None:
-            directory = self.source.paths.bucket_directory(self.manifest.partitions[partition], bucket)
-            self._directories[partition, bucket] = directory
-        return directory
 
     def segments(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:
         """Cuts ascending rows into segments: the first row of each, and the range of ``rows`` in it."""

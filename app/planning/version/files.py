@@ -19,8 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from app.table import OptionalIntegers
-from app.table.manifests import Manifest, ManifestEntry
+from app.table.manifests import Manifest, ManifestEntry, OptionalIntegers
 from app.types import BytesColumn, own_bytes
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -16,8 +16,9 @@ from app.planning.version.contents import NeededManifests, VersionContents, keep
 from app.planning.version.files import Files
 from app.predicates import Relation, shown_defaults
 from app.storage import ByteCache, Warehouse
-from app.table import Partitions, ResolvedSnapshot, Table, TablePaths, TableSchema
+from app.table import DataPaths, Partitions, ResolvedSnapshot, Table, TablePaths, TableSchema
 from app.table.manifests import Manifest, ManifestFile
+from app.types import own_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class IndexSource:
 
     warehouse: Warehouse
     paths: TablePaths
+    data: DataPaths
     caches: IndexCaches
 
 
@@ -164,6 +166,25 @@ class Version:
         if schema is None:
             schema = self._schemas[schema_id] = self.table.schema(self.resolved, schema_id)
         return schema
+
+    def moved_partitions(self, codes: NDArray[np.int32]) -> dict[int, list[str]]:
+        """Return those of some partitions, by code, that have other directories than the engine's, or none.
+
+        Returns the existing directories of each. Raises StorageError if one above them cannot be listed.
+        """
+        contents, source = self.contents(), self.source
+        if source.warehouse.engine_writes_only or not source.paths.schema.partition_keys:
+            return {}
+        partitions = contents.columns.partitions
+        is_plain = contents.derived.get_or_make(
+            "plain directories", lambda: np.zeros(len(partitions), np.bool_), own_bytes
+        )
+        used = np.flatnonzero(np.bincount(codes))
+        rows = {code: partitions[code] for code in used[~is_plain[used]].tolist()}
+        found = dict(zip(rows, source.data.existing([*rows.values()]), strict=True))
+        plain = [code for code, row in rows.items() if found[code] == [source.paths.partition_directory(row)]]
+        is_plain[plain] = True
+        return {code: existing for code, existing in found.items() if not is_plain[code]}
 
     def vector_numbers(self, files: NDArray[np.int64]) -> NDArray[np.int32]:
         """Returns each file's deletion vector, -1 for none, or if the options disable vectors."""

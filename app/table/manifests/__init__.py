@@ -13,6 +13,7 @@ from app.table.manifests.manifest_entry import (
     RowStatistics,
 )
 from app.table.manifests.manifest_list import ManifestFile, ManifestList
+from app.table.records.columns import OptionalIntegers
 
 __all__ = [
     # The end of the name of an index file beside a data file.
@@ -35,6 +36,8 @@ __all__ = [
     "ManifestFile",
     # The manifests of one list, in order.
     "ManifestList",
+    # Integers of n records, and which of them are known.
+    "OptionalIntegers",
     # Statistics of one file or manifest, as stored.
     "RowStatistics",
     # Rows of live files, and of entries that remove files, by manifest.

@@ -13,6 +13,10 @@ timestamps       ``2023-11-14T22:13:20.123``            ``2023-11-14 22:13:20.12
 FLOAT, DOUBLE    ``1.0E10``, as Java prints them        ``1.0E10``
 all others       plain                                  plain
 ===============  =====================================  =========================================
+
+pypaimon up to 2.0.0 writes Python's ``str`` of a value, unescaped: ``2024-01-01``, ``True``, ``a:b``,
+``2023-11-14 22:13:20.123000``, ``1E-10``, ``10000000000.0``, ``nan``; the last also in 2.1. Up to 1.3 NULL is
+``None``, and a blank text stands for itself.
 """
 
 from __future__ import annotations
@@ -64,6 +68,23 @@ def partition_path(partition: bytes, schema: TableSchema) -> str:
     )
 
 
+def partition_names(partition: bytes, schema: TableSchema) -> list[Sequence[str]]:
+    """Return the names that writers give the directory of each partition column, the engine's first.
+
+    UnsupportedFormatError: as :func:`partition_path`.
+    """
+    levels: list[Sequence[str]] = []
+    for column, value in zip(schema.partition_fields, partition_values(partition, schema), strict=True):
+        python = _python_text(value, column.type)
+        is_blank = value is None or not python.strip()
+        texts = (schema.options.default_partition if is_blank else python, python)
+        engine = f"{escape(column.name)}={escape(_directory_text(value, column.type, schema))}"
+        names = dict.fromkeys((engine, *(f"{column.name}={text}" for text in texts)))
+        # A slash makes a level more, which must not lead elsewhere.
+        levels.append([name for name in names if not {"", ".", ".."} & {*name.split("/")}])
+    return levels
+
+
 def escape(text: str) -> str:
     """Escape a text for use in a directory name."""
     return _ESCAPED.sub(lambda match: f"%{ord(match.group()):02X}", text)
@@ -106,6 +127,21 @@ def _text(value: Value, data_type: DataType, *, legacy: bool) -> str:
             return str(to_json(value, data_type))
         case _:
             return str(value)
+
+
+def _python_text(value: Value | None, data_type: DataType) -> str:
+    root = data_type.root
+    if value is None or root in BINARY_ROOTS:
+        return str(value)
+    if root in TIMESTAMP_ROOTS or root is TypeRoot.TIME:
+        nanos = int(value) * (NANOS_PER_MILLI if root is TypeRoot.TIME else 1)
+        day_and_clock = _sql_timestamp(nanos, 6 if nanos % NANOS_PER_SECOND else 0)
+        return day_and_clock.split()[1] if root is TypeRoot.TIME else day_and_clock
+    if root is TypeRoot.DECIMAL:
+        return str(Decimal(f"{value!r}E-{data_type.scale}"))
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return _date(int(value)) if root is TypeRoot.DATE else str(value)
 
 
 def _date(days: int) -> str:

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from paimon_index.attempts import Replicas, check_seconds, check_token
 from paimon_index.client import Client, download
 from paimon_index.errors import IncompleteAnswerError, PaimonIndexError
 from paimon_index.pypaimon.filters import to_json
@@ -62,7 +63,19 @@ def planned(
     keeps most files or, with an :class:`UnplannedWarning`, if it cannot plan in time. ``table`` is
     pypaimon's, and ``predicate`` of its ``new_read_builder().new_predicate_builder()``. Several URLs are
     tried in turn; without ``warehouse`` the table's URL determines it.
+
+    Raises TypeError, ValueError: an argument is none that could ever be planned with.
     """
+    if not hasattr(table, "new_read_builder"):
+        raise TypeError(f"table is a {type(table).__name__}: give what pypaimon's catalog.get_table returns")
+    if not hasattr(predicate, "method"):
+        raise TypeError(
+            f"predicate is a {type(predicate).__name__}: build it with "
+            f"table.new_read_builder().new_predicate_builder(), or read the table itself without one"
+        )
+    check_seconds("timeout_seconds", timeout_seconds)
+    check_token(token)
+    Replicas(url)
     # In a thread: timeouts of sockets cover neither look-ups of hosts nor answers that arrive byte by byte.
     asking = ThreadPoolExecutor(1)
     try:

@@ -28,7 +28,13 @@ from paimon_index.spark.questions import (
     resolved,
 )
 from paimon_index.spark.reading import matching_rows, read_table
-from paimon_index.spark.refusals import READERS, check_session, check_session_options, check_word
+from paimon_index.spark.refusals import (
+    READERS,
+    check_session,
+    check_session_options,
+    check_word,
+    checked_names,
+)
 from paimon_index.spark.store_access import StoreAccess
 
 if TYPE_CHECKING:
@@ -86,8 +92,7 @@ def aggregate(  # noqa: PLR0913 - each is a part of one question
     check_where(where)
     check_word("reader", reader, READERS)
     _check_aggregates(aggregates)
-    if isinstance(group_by, str):
-        raise TypeError(f"group_by is a list of names, such as [{group_by!r}], found a text")
+    group_by = checked_names("group_by", group_by)
     check_session_options(spark, TableName.parse(table))
     version: VersionOptions = {"snapshot_id": snapshot_id, "tag": tag, "branch": branch}
     access = StoreAccess(spark)

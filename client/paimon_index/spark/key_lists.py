@@ -8,6 +8,7 @@ only joined.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from paimon_index.spark.frames import quoted
 from paimon_index.spark.questions import resolved
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
 
@@ -37,10 +38,13 @@ _KEY: Final = "_paimon_index_key"
 class KeyLists:
     """The lists of one read: keys by the name of their column.
 
-    Raises ValueError: keys are not of one type, or a DataFrame has not exactly one column.
+    Raises ValueError: keys are not of one type, or a DataFrame has not exactly one column. TypeError: the
+    lists have no names.
     """
 
     def __init__(self, lists: Mapping[str, Keys]) -> None:
+        if not isinstance(lists, Mapping):
+            raise TypeError(f"in_lists has keys by column, {{'id': [1, 2]}}, found a {type(lists).__name__}")
         self._arrays: dict[str, pa.ChunkedArray] = {}
         self._frames: dict[str, DataFrame] = {}
         for name, keys in lists.items():

@@ -11,7 +11,13 @@ from paimon_index.spark.conditions import Where, check_where, named
 from paimon_index.spark.frames import Frames, quoted
 from paimon_index.spark.key_lists import KeyLists
 from paimon_index.spark.questions import PythonShare, ask_where, needed, resolved
-from paimon_index.spark.refusals import READERS, check_session, check_session_options, check_word
+from paimon_index.spark.refusals import (
+    READERS,
+    check_session,
+    check_session_options,
+    check_word,
+    checked_names,
+)
 from paimon_index.spark.store_access import StoreAccess
 
 if TYPE_CHECKING:
@@ -75,8 +81,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
     check_where(where)
     check_word("reader", reader, READERS)
     check_word("on_unavailable", on_unavailable, ("error", "scan"))
-    if isinstance(columns, str):
-        raise TypeError(f"columns is a list of names, such as [{columns!r}], found a text")
+    columns = None if columns is None else checked_names("columns", columns)
     version: VersionOptions = {"snapshot_id": snapshot_id, "tag": tag, "branch": branch}
     check_session_options(spark, TableName.parse(table))
     keys, access = KeyLists(in_lists or {}), StoreAccess(spark)

@@ -72,6 +72,17 @@ def check_word(name: str, word: str, words: Sequence[str]) -> None:
         raise ValueError(f"{name} is {' or '.join(map(repr, words))}, found {word!r}")
 
 
+def checked_names(name: str, names: Sequence[str]) -> list[str]:
+    """Returns an argument that lists column names; raises TypeError if it is anything else."""
+    if isinstance(names, str):
+        raise TypeError(f"{name} is a list of names, such as [{names!r}], found a text")
+    listed = list(names)
+    for each in listed:
+        if not isinstance(each, str):
+            raise TypeError(f"{name} is a list of names, found a {type(each).__name__} in it")
+    return listed
+
+
 def is_classic(spark: SparkSession) -> bool:
     """True for a session with a JVM that this process can call, unlike those of Spark Connect."""
     # Spark Connect raises AttributeError here.
@@ -94,7 +105,9 @@ def check_python(executable: str) -> None:
 
 
 def check_session(spark: SparkSession) -> None:
-    """Raises :class:`UnsupportedSessionError` for a session of Spark Connect."""
+    """Raises :class:`UnsupportedSessionError` for a session of Spark Connect, TypeError for no session."""
+    if not hasattr(spark, "createDataFrame"):
+        raise TypeError(f"spark is a {type(spark).__name__}: give the SparkSession, then url and table")
     if not is_classic(spark):
         raise UnsupportedSessionError(
             "paimon_index.spark needs a classic session, and this is none: Spark Connect does not give its "

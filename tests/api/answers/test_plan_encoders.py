@@ -22,9 +22,8 @@ from app.planning.plan.file_plan import DeletionFile, ExplainStep, KeepReason, S
 from app.planning.plan.planned_files import Places, PlannedFiles
 from app.planning.plan.state import SKIPS, decision
 from app.planning.request.requests import SelectionForm
-from app.table import TableSchema
+from app.table import TablePaths, TableSchema
 from app.table.schema.partition import Partitions
-from app.table.table import TablePaths
 from app.types import DataField, Json, Value, parse_json, parse_type
 from app.types.binary_row.row import serialize_row
 from app.types.roaring import Positions

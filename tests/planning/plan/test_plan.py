@@ -76,7 +76,7 @@ def test_each_file_is_described_as_its_manifest_does(made: MadeTable, service: I
         assert (file.level, file.bucket, file.total_buckets, file.schema_id) == (at, at, -1, 0)
         assert (file.min_sequence_number, file.max_sequence_number) == (at, at + 9)
         assert (file.format, file.partition) == ("parquet", {"day": None if at % 2 else 7})
-        assert file.path == version.source.paths.data_file(written)
+        assert file.path == version.source.data.data_file(written)
         assert (file.reason, file.raw_convertible, file.merge_group) == (KeepReason.MATCHED, True, None)
         assert (file.residual, file.deletion, file.explain) == (False, None, None)
         assert file.selection is not None

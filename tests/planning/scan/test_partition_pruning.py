@@ -20,7 +20,9 @@ from app.planning.service import IndexService
 from app.planning.version.version import Version
 from app.predicates.model import ALWAYS_FALSE, BoundLeaf, BoundPredicate, Constant, Operator, leaves
 from app.predicates.verdicts import Verdict
+from app.table import TableSchema
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
+from app.table.schema.partition import partition_path
 from app.types import DataField, Value, parse_type
 from app.types.binary_row.row import serialize_row
 from benchmarks.avro_schemas import MANIFEST_LIST
@@ -397,7 +399,11 @@ TEXTS = (b"2026-11-03", b"2026-12-01", b"2025-11-09", b"\xc3\xa4\xe2\x82\xac-20"
 @pytest.fixture
 def of_regions(tmp_path: Path) -> MadeTable:
     """A file for each partition, on the first day."""
-    return make(tmp_path, [file(at, 20261103 + at, region) for at, region in enumerate(TEXTS)])
+    files = [file(at, 20261103 + at, region) for at, region in enumerate(TEXTS)]
+    made, schema = make(tmp_path, files), TableSchema(0, PARTITIONED, ("day", "region"))
+    for each in files:
+        (made.directory / partition_path(each.partition, schema)).mkdir(parents=True)
+    return made
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,9 @@ def delete_first_rows(opened: WritableTable) -> None:
         )
         (file,) = change.added
         new = IndexEntry(FileKind.ADD, entry.partition, entry.bucket, file.meta)
-        Writing(opened.warehouse).create(opened.table.paths(resolved).index_file(new), file.content)
+        Writing(opened.warehouse).create(
+            opened.table.data_paths(resolved).paths.index_file(new), file.content
+        )
         opened.committer.commit(Changes(CommitKind.OVERWRITE, (), (new,)))
 
 

@@ -1,0 +1,75 @@
+"""Paths of the existing data files of one version, in the spelling of whoever wrote them.
+
+No metadata says under which of :func:`partition_names` a file is. Where a partition has several names, the
+directories above it are listed, each once for a version, as far as it takes to tell them apart. If more than
+one exists, their own listings decide for each file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from app.table.manifests.manifest_entry import ManifestEntry
+from app.table.paths import TablePaths, bucket_below
+from app.table.schema.partition import partition_names
+from app.table.storage import TableReader
+
+_BYTES_PER_NAME = 160
+
+
+class Names(frozenset[str]):
+    """Names in a directory."""
+
+    @property
+    def nbytes(self) -> int:
+        """Estimated bytes of memory."""
+        return _BYTES_PER_NAME * len(self)
+
+
+@dataclass(frozen=True, slots=True)
+class DataPaths:
+    """Paths of existing data files. Methods raise StorageError if a directory cannot be listed."""
+
+    paths: TablePaths
+    reader: TableReader
+    # Of the version. Files of a later one may be in directories that are new by then.
+    identity: str
+
+    def data_file(self, entry: ManifestEntry) -> str:
+        """Return the path of a data file."""
+        if entry.file.external_path is not None:
+            return entry.file.external_path
+        name = entry.file.file_name
+        return f"{self.locate(entry.partition, entry.bucket)(name)}/{name}"
+
+    def locate(self, partition: bytes, bucket: int) -> Callable[[str], str]:
+        """Return a function from the name of a data file in a bucket to its directory."""
+        existing = self._existing(partition) or [self.paths.partition_directory(partition)]
+        first, *others = [bucket_below(directory, bucket) for directory in existing]
+        listed = [(directory, self._names(directory)) for directory in others]
+        return lambda name: next((directory for directory, names in listed if name in names), first)
+
+    def existing(self, partitions: Sequence[bytes]) -> list[list[str]]:
+        """Return the directories of each partition that exist; unseen if there is one possible name."""
+        # If one takes longer, directories are being listed, which is better done in parallel.
+        return self.reader.readers.map(self._existing, partitions, alone_seconds=0.001)
+
+    def _existing(self, partition: bytes) -> list[str]:
+        found = [self.paths.root]
+        for names in partition_names(partition, self.paths.schema):
+            is_only = len(found) * len(names) == 1
+            found = [
+                f"{above}/{name}" for above in found for name in names if is_only or self._has(above, name)
+            ]
+        return found
+
+    def _has(self, directory: str, name: str) -> bool:
+        first, slash, rest = name.partition("/")
+        return first in self._names(directory) and (not slash or self._has(f"{directory}/{first}", rest))
+
+    def _names(self, directory: str) -> Names:
+        storage = self.reader.storage
+        key = (storage.name, "names", self.identity, directory)
+        names: Names = self.reader.manifests.get_or_load(key, lambda: Names(storage.list_names(directory)))
+        return names
