@@ -162,9 +162,8 @@ class Totals:
             are_values = np.zeros(len(files), np.bool_)
             for number, part_of_files, rows in self.state.files.by_manifest(files):
                 names = self.state.files.manifests[number].file_names.take(rows)
-                are_values[part_of_files] = bounds_are_values(
-                    column.type, names, of_engine=file_bounds.is_of_engine
-                )
+                are_values[part_of_files] = bounds_are_values(column.type, names)
+            are_values &= ~file_bounds.have_clocks_of_any_zone(column, files)
             bounds = replace(
                 bounds, has_low=bounds.has_low & are_values, has_high=bounds.has_high & are_values
             )

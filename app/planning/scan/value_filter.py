@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from functools import partial
 from itertools import repeat
 from typing import Final
 
@@ -53,7 +52,7 @@ class ValueFilter:
             for batch, verdicts in self._evaluate(
                 state, part, self.bounds.keys, members, SkipStep.KEY_STATISTICS
             ):
-                self._note_distrusted(state, part, batch[verdicts != Verdict.NONE], FileBounds.keys)
+                self._note_distrusted(state, part, batch[verdicts != Verdict.NONE], SkipStep.KEY_STATISTICS)
                 state.skip(batch[verdicts == Verdict.NONE], SkipStep.KEY_STATISTICS, predicate=part)
 
     def test_values(
@@ -75,7 +74,7 @@ class ValueFilter:
             ):
                 if bounds is None:
                     self._note_distrusted(
-                        state, predicate, batch[verdicts != Verdict.NONE], FileBounds.values
+                        state, predicate, batch[verdicts != Verdict.NONE], SkipStep.STATISTICS
                     )
                 state.skip(batch[verdicts == Verdict.NONE], SkipStep.STATISTICS, predicate=predicate)
                 proven = batch[verdicts == Verdict.ALL]
@@ -85,19 +84,19 @@ class ValueFilter:
         return np.sort(np.concatenate([np.zeros(0, np.int64), *undecided]), kind="stable")
 
     def _note_distrusted(
-        self,
-        state: PlanState,
-        predicate: BoundPredicate,
-        files: NDArray[np.int64],
-        read: Callable[[FileBounds, DataField, NDArray[np.int64]], ColumnBounds | None],
+        self, state: PlanState, predicate: BoundPredicate, files: NDArray[np.int64], step: SkipStep
     ) -> None:
         """Marks files that the bounds would skip if the engine alone had written them."""
-        if self.bounds.is_of_engine or not _reads_distrusted(predicate):
+        reasons = _reasons_for_distrust(predicate)
+        if self.bounds.is_of_engine or not reasons:
             return
-        verdicts = evaluate_bounds(
-            predicate, partial(read, FileBounds(self.bounds.version, as_engine=True)), files
+        as_engine = FileBounds(self.bounds.version, as_engine=True)
+        bounds_of = as_engine.keys if step is SkipStep.KEY_STATISTICS else as_engine.values
+        distrusted = files[evaluate_bounds(predicate, bounds_of, files) == Verdict.NONE]
+        state.distrusted[distrusted] = True
+        state.note(
+            distrusted, ExplainStep(step, "unknown", evidence=f"kept in spite of its bounds: {reasons}")
         )
-        state.distrusted[files[verdicts == Verdict.NONE]] = True
 
     def _evaluate(
         self,
@@ -159,9 +158,11 @@ class _BoundSteps:
         return map(ExplainStep, repeat(self.step), _OUTCOMES[verdicts].tolist(), *alike, texts)
 
 
-def _reads_distrusted(predicate: BoundPredicate) -> bool:
-    return any(
-        isinstance(leaf, BoundLeaf)
-        and (leaf.field.type.root in FLOATING_ROOTS or may_be_in_other_zones(leaf.field.type))
-        for leaf in leaves(predicate)
-    )
+def _reasons_for_distrust(predicate: BoundPredicate) -> str:
+    types = [leaf.field.type for leaf in leaves(predicate) if isinstance(leaf, BoundLeaf)]
+    reasons = []
+    if any(each.root in FLOATING_ROOTS for each in types):
+        reasons.append("its writer may have left NaN out of them")
+    if any(map(may_be_in_other_zones, types)):
+        reasons.append("its writer may have stored them in its own time zone")
+    return ", or ".join(reasons)

@@ -16,10 +16,12 @@ from app.table.manifests import Manifest
 from app.table.statistics import (
     StatisticsRows,
     bring_row_ids,
+    holds_one_value,
     in_other_zones,
     key_bounds,
     may_be_in_other_zones,
     value_bounds,
+    writes_exact_clocks,
 )
 from app.types import FLOATING_ROOTS, DataField, TypeRoot
 
@@ -107,13 +109,27 @@ class FileBounds:
         if self.is_of_engine:
             return bounds
         if column.type.root in FLOATING_ROOTS:
-            return replace(bounds, may_hold_nan=np.ones(len(bounds), np.bool_))
+            return replace(bounds, may_hold_nan=bounds.may_hold_nan | ~holds_one_value(bounds))
         if column.type.root is TypeRoot.TIMESTAMP:
-            return in_other_zones(bounds, self._hold_short_clocks(column, files))
+            return in_other_zones(bounds, self.have_clocks_of_any_zone(column, files))
         return bounds
 
+    def have_clocks_of_any_zone(self, column: DataField, files: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Returns True for ascending ``files`` whose bounds of a column may be in the writer's local time."""
+        if self.is_of_engine or column.type.root is not TypeRoot.TIMESTAMP:
+            return np.zeros(len(files), np.bool_)
+        in_doubt, all_files = self._hold_short_clocks(column, files), self.version.files()
+        if not in_doubt.any():
+            return in_doubt
+        has_key = bool(self.version.schema.primary_keys)
+        for number, part, rows in all_files.by_manifest(files):
+            manifest = all_files.manifests[number]
+            judge = partial(writes_exact_clocks, manifest, has_primary_key=has_key)
+            exact = manifest.derived.get_or_make((judge.func, has_key), judge, lambda mask: mask.nbytes)
+            in_doubt[part] &= ~exact[rows]
+        return in_doubt
+
     def _hold_short_clocks(self, column: DataField, files: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Returns True for files in which the bounds of the column may be clocks of any time zone."""
         schema_ids = self.version.files().columns.schema_ids[files]
         is_one = len(files) == 0 or schema_ids.min() == schema_ids.max()
         written = {
@@ -144,4 +160,4 @@ class FileBounds:
         if len(manifest) < _WORTH_KEEPING:
             return make()
         file = version.manifest_files()[number]
-        return version.table.metadata.derived_from_manifest(file, f"bounds 3 {' '.join(map(str, key))}", make)
+        return version.table.metadata.derived_from_manifest(file, f"bounds 4 {' '.join(map(str, key))}", make)

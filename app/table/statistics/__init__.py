@@ -6,12 +6,14 @@ from app.table.statistics.statistics import (
     StatisticsRows,
     bounds_are_values,
     bring_row_ids,
+    holds_one_value,
     in_other_zones,
     key_bounds,
     may_be_in_other_zones,
     partition_bounds,
     value_bounds,
 )
+from app.table.statistics.writers import writes_exact_clocks
 
 __all__ = [
     # Statistics of one manifest, whose columns are read on demand.
@@ -24,6 +26,8 @@ __all__ = [
     "bring_row_ids",
     # Ranks of values in SQL's order.
     "column_ranks",
+    # Files of a single row, whose value is known.
+    "holds_one_value",
     # Widens bounds by the largest zone offset.
     "in_other_zones",
     # Bounds of a key column.
@@ -36,4 +40,6 @@ __all__ = [
     "partition_bounds",
     # Bounds of a column in each file, in its type.
     "value_bounds",
+    # Files whose writer does not store clocks in its local time.
+    "writes_exact_clocks",
 ]

@@ -54,18 +54,22 @@ def trusted_bounds(stated: ColumnBounds, data_type: DataType, file_names: BytesC
         stated,
         has_low=stated.has_low & ~poisoned,
         has_high=stated.has_high & ~poisoned,
-        may_hold_nan=~file_names.ends_with(_COUNTS_NAN),
+        may_hold_nan=~(file_names.ends_with(_COUNTS_NAN) | holds_one_value(stated)),
     )
 
 
-def bounds_are_values(data_type: DataType, file_names: BytesColumn, *, of_engine: bool) -> NDArray[np.bool_]:
-    """Mask files, shape (n,), whose bounds are exact values: neither cut, rounded nor widened.
+def holds_one_value(stated: ColumnBounds) -> NDArray[np.bool_]:
+    """Mask files, shape (n,), of a single row whose value is the stated bounds, whoever wrote them."""
+    is_one: NDArray[np.bool_] = (stated.row_count == 1) & stated.has_low & stated.has_high
+    return is_one & np.asarray(stated.low == stated.high, np.bool_)
 
-    The column must have its present type in these files. ``of_engine``: only the engine has written them.
+
+def bounds_are_values(data_type: DataType, file_names: BytesColumn) -> NDArray[np.bool_]:
+    """Mask files, shape (n,), whose bounds are exact values unless they are widened: neither cut nor rounded.
+
+    The column must have its present type in these files.
     """
     is_timestamp = data_type.root in TIMESTAMP_ROOTS
-    if may_be_in_other_zones(data_type) and not of_engine:
-        return np.zeros(len(file_names), np.bool_)
     if data_type.root not in _BOUNDS_ARE_VALUES or (is_timestamp and data_type.precision > _MICRO_DIGITS):
         return np.zeros(len(file_names), np.bool_)
     if is_timestamp and not data_type.is_compact_timestamp:

@@ -1,13 +1,14 @@
 """Bounds as other writers than the Java engine write them, and row ids that files bring along."""
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from app.table.manifests.manifest_entry import ManifestEntry, RowStatistics
+from app.table.manifests.manifest_entry import FileSource, ManifestEntry, RowStatistics
 from app.types import DataField, DataType, parse_type
 from app.types.binary_row.row import serialize_row
 from benchmarks.synthetic import schema_json
@@ -19,6 +20,7 @@ WIDE: Final = DataField(1, "wide", parse_type("DECIMAL(20, 0)"))
 MICROS: Final = DataField(2, "micros", parse_type("TIMESTAMP(6)"))
 MILLIS: Final = DataField(3, "millis", parse_type("TIMESTAMP(3)"))
 TEXT: Final = DataField(4, "text", parse_type("STRING"))
+RATIO: Final = DataField(5, "ratio", parse_type("DOUBLE"))
 NOON: Final = 1_740_830_400_000
 """2025-03-01 12:00:00, in milliseconds."""
 HOUR: Final = 3_600_000
@@ -112,6 +114,88 @@ def test_clocks_of_any_time_zone_stay_so_when_their_type_is_widened(warehouse: M
     plan = table.plan(warehouse.service, "millis = TIMESTAMP_NTZ '2025-03-01 21:00:00'")
 
     assert names_of(plan.files) == ["old.parquet"]
+
+
+AT_NOON: Final = statistics({MILLIS: [NOON * 10**6] * 2})
+COUNTED: Final[dict[str, Any]] = {"min_sequence_number": 7, "max_sequence_number": 8}
+UNCOUNTED: Final[dict[str, Any]] = {"min_sequence_number": 0, "max_sequence_number": 0}
+
+
+def test_clocks_are_exact_in_files_whose_rows_are_numbered_or_compacted(warehouse: MadeTables) -> None:
+    compacted: dict[str, Any] = {
+        "file_source": FileSource.COMPACT,
+        "min_sequence_number": 9,
+        "max_sequence_number": 9,
+    }
+    table = warehouse.make([ID, MILLIS])
+    table.commit(
+        [
+            entry(file_name="counted.parquet", row_count=2, **AT_NOON, **COUNTED),
+            entry(file_name="compacted.parquet", row_count=2, **AT_NOON, **compacted),
+            entry(file_name="python.parquet", row_count=2, **AT_NOON, **UNCOUNTED),
+        ]
+    )
+
+    plan = table.plan(warehouse.service, "millis = TIMESTAMP_NTZ '2025-03-01 21:00:00'", explain=True)
+
+    assert names_of(plan.files) == ["python.parquet"]
+    assert [warning.split(" are kept")[0] for warning in plan.warnings] == ["1 files"]
+    (kept,) = plan.files
+    assert kept.explain is not None
+    assert [step.evidence for step in kept.explain if step.evidence and "in spite" in step.evidence] == [
+        "kept in spite of its bounds: its writer may have stored them in its own time zone"
+    ]
+    assert table.plan(warehouse.service, "millis = TIMESTAMP_NTZ '2025-03-01 12:00:00'").warnings == ()
+
+
+def test_numbers_that_count_rows_prove_nothing_about_files_with_keys(warehouse: MadeTables) -> None:
+    table = warehouse.make([ID, MILLIS], primary_key=[ID])
+    first, last = (serialize_row([number], [ID.type]) for number in (1, 2))
+    keys: dict[str, Any] = {
+        "min_key": first,
+        "max_key": last,
+        "key_statistics": RowStatistics(first, last, (0,)),
+    }
+    table.commit([entry(file_name="rolled.parquet", row_count=2, **keys, **AT_NOON, **COUNTED)])
+
+    plan = table.plan(warehouse.service, "millis = TIMESTAMP_NTZ '2025-03-01 21:00:00'")
+
+    assert names_of(plan.files) == ["rolled.parquet"]
+
+
+def of_one_row(low: float, high: float) -> dict[str, Any]:
+    types = [ID.type, RATIO.type]
+    bounds = RowStatistics(serialize_row([1, low], types), serialize_row([1, high], types), (0, 0))
+    return {"row_count": 1, "value_statistics": bounds, **UNCOUNTED}
+
+
+def test_the_bounds_of_a_single_row_are_its_value(warehouse: MadeTables) -> None:
+    table = warehouse.make([ID, RATIO])
+    table.commit(
+        [
+            entry(file_name="three.parquet", **of_one_row(3.0, 3.0)),
+            entry(file_name="three.orc", **of_one_row(3.0, 3.0)),
+            entry(file_name="zero.avro", **of_one_row(-0.0, 0.0)),
+            # pypaimon's bounds of a row that is NaN.
+            entry(file_name="nan.parquet", **of_one_row(math.inf, -math.inf)),
+        ]
+    )
+
+    assert names_of(table.plan(warehouse.service, "ratio > 1e9").files) == ["nan.parquet"]
+    assert names_of(table.plan(warehouse.service, "ratio <> 3").files) == ["zero.avro", "nan.parquet"]
+    assert not table.plan(warehouse.service, "ratio < 1e9 AND ratio > 2").files[0].residual
+
+
+def test_numbers_that_count_rows_prove_nothing_about_nan(warehouse: MadeTables) -> None:
+    table = warehouse.make([ID, RATIO])
+    two_rows = of_one_row(1.0, 3.0) | {"row_count": 2} | COUNTED
+    table.commit([entry(file_name="cpp.parquet", **two_rows)])
+
+    plan = table.plan(warehouse.service, "ratio > 1e9", explain=True)
+
+    assert names_of(plan.files) == ["cpp.parquet"]
+    assert plan.files[0].explain is not None
+    assert "may have left NaN out" in str(plan.files[0].explain)
 
 
 def of_rows(name: str, types: Sequence[DataType], low: Sequence[Any], high: Sequence[Any]) -> dict[str, Any]:
