@@ -119,7 +119,7 @@ class PunctualProtocol(H11Protocol):
 
     ``head_seconds``: from the connection's start, or a later request's first byte. ``patience_seconds``:
     answers are not aborted for others before. ``unread_seconds``: age at which an unread request is refused.
-    ``few_requests``: requests in flight below which none is refused.
+    ``few_requests``: requests in flight, or unread for too long in a row, up to which none is refused.
     """
 
     head_seconds: ClassVar[float] = 20.0
@@ -130,6 +130,7 @@ class PunctualProtocol(H11Protocol):
     # Connections of this process, longest wait first; only its event loop uses them.
     _waiting: ClassVar[dict[PunctualProtocol, None]] = {}
     _untaken: ClassVar[dict[PunctualProtocol, float]] = {}
+    _old_in_a_row: ClassVar[int] = 0
 
     _head_timer: asyncio.TimerHandle | None = None
     _untaken_timer: asyncio.TimerHandle | None = None
@@ -209,9 +210,6 @@ class PunctualProtocol(H11Protocol):
         An overloaded event loop reaches each request only after its caller has timed out. A refusal costs a
         hundredth of an answer, which leaves time for requests that have just come.
         """
-        # One long stall makes requests old, too, but the few that came during it are soon read.
-        if len(self.tasks) < self.few_requests:
-            return False
         refuse: Callable[[bytes], bytes | None] | None = self.app_state.get("refuse_unread")
         connected = self.transport.get_extra_info("socket")
         if refuse is None or connected is None or sys.platform != "linux":
@@ -222,7 +220,11 @@ class PunctualProtocol(H11Protocol):
             # The connection is closed, or not TCP.
             return False
         (milliseconds,) = _TCP_INFO.unpack(info)
-        answer = refuse(head) if milliseconds >= self.unread_seconds * 1_000 else None
+        is_old = milliseconds >= self.unread_seconds * 1_000
+        PunctualProtocol._old_in_a_row = self._old_in_a_row + 1 if is_old else 0
+        # One long stall makes requests old, too, but the few that came during it are soon read.
+        is_refused = is_old and max(len(self.tasks), self._old_in_a_row) > self.few_requests
+        answer = refuse(head) if is_refused else None
         if answer is None:
             return False
         self.transport.write(answer)

@@ -244,6 +244,23 @@ class BehindProtocol(StalledProtocol):
     few_requests: ClassVar[int] = 0
 
 
+class PatientProtocol(StalledProtocol):
+    few_requests: ClassVar[int] = 2
+
+
+def test_of_many_requests_in_a_row_that_lay_unread_the_later_ones_are_refused(tmp_path: Path) -> None:
+    app = create_app(Settings.load(warehouses={"main": str(tmp_path)}))
+    statuses = []
+    with listening(app, PatientProtocol, lifespan="on") as address:
+        for _ in range(5):
+            # None is in flight when the next one comes, as if each caller had left.
+            with connect(address[1]) as caller:
+                caller.sendall(b"GET /v1/config HTTP/1.1\r\nHost: x\r\n\r\n")
+                statuses.append(caller.recv(12)[-3:])
+
+    assert statuses[2:] == [b"429"] * 3
+
+
 @pytest.mark.parametrize(("protocol", "refused"), [(StalledProtocol, 0), (BehindProtocol, 3)])
 def test_requests_that_lay_unread_are_refused_only_beside_many_in_flight(
     tmp_path: Path, protocol: type[PunctualProtocol], refused: int
