@@ -92,6 +92,7 @@ class Dictionary:
     keys: Keys
     offsets: NDArray[np.int64]
     sizes: NDArray[np.int64]
+    nbytes: int
 
     @classmethod
     def read(cls, content: bytes, data_type: DataType) -> Self:
@@ -130,12 +131,7 @@ class Dictionary:
         lengths = np.fromiter(map(len, stored), np.int64, len(stored))
         keys = read_keys(np.frombuffer(data, np.uint8), begins, begins + lengths, data_type)
         places = np.array(numbers, np.int64).reshape(-1, 2)
-        return cls(stored, keys, places[:, 0], places[:, 1])
-
-    @property
-    def nbytes(self) -> int:
-        """About how much memory the object takes."""
-        return 128 * len(self.stored) + sum(map(len, self.stored))
+        return cls(stored, keys, places[:, 0], places[:, 1], 128 * count + int(lengths.sum()))
 
 
 def _distinct(block: Dictionary, chosen: Any) -> dict[tuple[int, int], None]:

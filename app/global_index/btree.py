@@ -92,6 +92,7 @@ class Block:
     keys: Keys
     starts: NDArray[np.int32]
     ends: NDArray[np.int32]
+    nbytes: int
 
     @classmethod
     def read(cls, stored: bytes, data_type: DataType) -> Self:
@@ -99,12 +100,8 @@ class Block:
         with decoding() as claim:
             entries, keys = _read_entries(stored, data_type, claim)
             starts, ends = (places.astype(np.int32) for places in (entries.value_starts, entries.value_ends))
-            return cls(entries.data, keys, starts, ends)
-
-    @property
-    def nbytes(self) -> int:
-        """About how much memory the object takes."""
-        return self.data.nbytes + _bytes_of(self.keys) + self.starts.nbytes + self.ends.nbytes
+            nbytes = entries.data.nbytes + _bytes_of(keys) + starts.nbytes + ends.nbytes
+            return cls(entries.data, keys, starts, ends, nbytes)
 
     def values(self, keys: Keys) -> list[bytes]:
         """Selects the serialized row ids of ascending keys."""
@@ -124,6 +121,7 @@ class IndexBlock:
     keys: Keys
     offsets: NDArray[np.int64]
     sizes: NDArray[np.int64]
+    nbytes: int
 
     @classmethod
     def read(cls, stored: bytes, data_type: DataType) -> Self:
@@ -131,12 +129,7 @@ class IndexBlock:
         with decoding() as claim:
             entries, keys = _read_entries(stored, data_type, claim)
             offsets, sizes = read_places(entries)
-            return cls(keys, offsets, sizes)
-
-    @property
-    def nbytes(self) -> int:
-        """About how much memory the object takes."""
-        return _bytes_of(self.keys) + self.offsets.nbytes + self.sizes.nbytes
+            return cls(keys, offsets, sizes, _bytes_of(keys) + offsets.nbytes + sizes.nbytes)
 
 
 @dataclass(frozen=True, slots=True)

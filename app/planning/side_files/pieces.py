@@ -9,7 +9,7 @@ import math
 import time
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import Any, Final, NamedTuple
@@ -167,19 +167,29 @@ class _Loads:
     def decode(self, pieces: Sequence[tuple[FileSearch, Piece]]) -> Iterator[Any]:
         """Yield pieces in the form that their searches read them in, or errors; loads as many as fit."""
         sizes = [piece.size for _, piece in pieces]
-        start = 0
+        start, most = 0, len(pieces)
         while start < len(pieces):
             check_deadline()
-            stop = start + self._fitting(sizes[start:])
-            loaded = _load(self.source, pieces[start:stop])
-            taken = sum(piece.nbytes for piece in loaded if not isinstance(piece, PaimonIndexError))
+            stop = start + self._fitting(sizes[start : start + most])
+            try:
+                loaded = _load(self.source, pieces[start:stop], self._grow_to)
+                taken = sum(piece.nbytes for piece in loaded if not isinstance(piece, PaimonIndexError))
+                self._grow_to(taken)
+            except (MemoryShortError, LimitExceededError):
+                if stop - start == 1:
+                    raise
+                # They expand to more than was expected: fewer are tried.
+                most = (stop - start) // 2
+                continue
             self.expansion = max(_EXPANSION, taken / (sum(sizes[start:stop]) or 1))
-            self.claim.grow_to(self.held_bytes + taken)
-            start = stop
+            start, most = stop, len(pieces)
             # Frees each piece once its search has read it.
             loaded.reverse()
             while loaded:
                 yield loaded.pop()
+
+    def _grow_to(self, size: int) -> None:
+        self.claim.grow_to(self.held_bytes + size)
 
     def _fitting(self, sizes: Sequence[int]) -> int:
         """Claim memory for the first pieces; returns how many. One by one they go on if memory is short."""
@@ -187,7 +197,7 @@ class _Loads:
         count = max(1, bisect_right(ends, LEDGER.portion / self.expansion))
         while True:
             try:
-                self.claim.grow_to(self.held_bytes + int(self.expansion * ends[count - 1]))
+                self._grow_to(int(self.expansion * ends[count - 1]))
             except (MemoryShortError, LimitExceededError):
                 if count == 1:
                     raise
@@ -196,7 +206,10 @@ class _Loads:
                 return count
 
 
-def _load(source: IndexSource, pieces: Sequence[tuple[FileSearch, Piece]]) -> list[Any]:
+def _load(
+    source: IndexSource, pieces: Sequence[tuple[FileSearch, Piece]], grow_to: Callable[[int], None]
+) -> list[Any]:
+    """Load pieces or their errors; ``grow_to`` claims what is decoded so far, as it comes."""
     keys = [
         f"{source.warehouse.name}\n{of_file.path}\n{piece.offset} {piece.size} {piece.form} {of_file.form}"
         for of_file, piece in pieces
@@ -210,10 +223,14 @@ def _load(source: IndexSource, pieces: Sequence[tuple[FileSearch, Piece]]) -> li
         ]
         # Index files are named after random UUIDs: a path is never given again.
         contents = iter(source.warehouse.read_ranges(ranges, immutable=True))
+        taken = 0
         for of_file, piece in loads:
             check_deadline()
             content = next(contents) if piece.content is None else piece.content
-            yield _decode(content, of_file.path, piece)
+            decoded = _decode(content, of_file.path, piece)
+            taken += 0 if isinstance(decoded, PaimonIndexError) else decoded.nbytes
+            grow_to(taken)
+            yield decoded
 
     kept: dict[str, Any] = source.caches.file_indexes.get_or_load_many(
         keys, read, line=source.warehouse.name, is_kept=lambda piece: not isinstance(piece, PaimonIndexError)

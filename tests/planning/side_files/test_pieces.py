@@ -121,3 +121,22 @@ def test_pieces_go_on_one_by_one_where_memory_is_short(
         run_searches(source, [FileSearch("file", "", search(found))])
 
     assert found == [SIZE] * 64
+
+
+def test_pieces_that_expand_to_more_than_was_claimed_for_them_are_loaded_fewer_at_a_time(
+    source: IndexSource, limit_memory: Callable[[int], None]
+) -> None:
+    expanded = Content(1 << 20)
+
+    def search(found: list[int]) -> Any:
+        names = [Piece(number, 100, "block", lambda _: expanded, bytes(100)) for number in range(64)]
+        found += [content.nbytes for content in (yield names)]
+        return BitMap()
+
+    found: list[int] = []
+    limit_memory(256 << 20)
+    with LEDGER.claim("plans", int(LEDGER.room) - (12 << 20)):
+        (result,) = run_searches(source, [FileSearch("file", "", search(found))])
+
+    assert isinstance(result.rows, BitMap)
+    assert found == [expanded.nbytes] * 64
