@@ -45,7 +45,6 @@ from app.file_index.answers import SKIP
 from app.file_index.container import write, write_index
 from app.options import split_map_key
 from app.planning import FileIndexes, Version, decide, in_file_schema
-from app.planning.plan import PlanState
 from app.planning.request import PlanRequest, SelectionForm, VersionedRequest
 from app.planning.request.limits import Limits
 from app.planning.request.members import Count, Filter, Listed, Name, Request, TimeZone
@@ -195,12 +194,16 @@ def try_indexes(version: Version, request: WhatIfRequest, limits: Limits, zone: 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _FilterTrial:
-    """A filter and today's plan for it; ``skipped`` is by number of a definition, None for all together."""
+    """A filter and what is left of today's plan for it.
+
+    ``chosen``: files to try, with the filter inside their partition. ``skipped``: by number of a definition,
+    None for all together.
+    """
 
     filter: str
-    state: PlanState
-    kept: NDArray[np.int64]
-    chosen: Sequence[int]
+    files_kept: int
+    bytes_kept: int
+    chosen: Mapping[int, BoundPredicate]
     tried: list[int] = field(default_factory=list)
     skipped: dict[int | None, list[int]] = field(default_factory=lambda: defaultdict(list))
 
@@ -221,13 +224,19 @@ class _Trial:
     def plan(self, written: Filter) -> _FilterTrial:
         if isinstance(written, str) and "?" in _QUOTED.sub("", written):
             raise FilterError(f"{written}: put values of your data in place of each ?")
+        version = self.version
         request = PlanRequest(filter=written, selection=SelectionForm.NONE, totals=True)
-        decisions = decide(self.version, request, self.limits, self.zone)
-        self.warnings += decisions.warnings.all
-        state = decisions.state
-        kept = state.left()
+        with LEDGER.claim("plans", path=version.table.name, line=version.source.warehouse.name) as claim:
+            decisions = decide(version, request, self.limits, self.zone, claim=claim.grow_to)
+            self.warnings += decisions.warnings.all
+            state = decisions.state
+            kept = state.left()
+            chosen = self._sample(kept[state.merge_groups[kept] < 0])
+            # A plan takes a few bytes for each file of the table, for as long as its state is referenced.
+            predicates = {file: state.predicates[state.predicate_codes[file]] for file in chosen}
+            bytes_kept = int(version.files().columns.file_sizes[kept].sum())
         text = written if isinstance(written, str) else json.dumps(written, default=str, ensure_ascii=False)
-        return _FilterTrial(text, state, kept, self._sample(kept[state.merge_groups[kept] < 0]))
+        return _FilterTrial(text, len(kept), bytes_kept, predicates)
 
     def effect(self, filter_trial: _FilterTrial) -> FilterEffect:
         sizes = self.version.files().columns.file_sizes
@@ -243,9 +252,12 @@ class _Trial:
                     int(sizes[skipped].sum()),
                 )
             )
-        kept = filter_trial.kept
         return FilterEffect(
-            filter_trial.filter, len(kept), int(sizes[kept].sum()), len(filter_trial.tried), effects
+            filter_trial.filter,
+            filter_trial.files_kept,
+            filter_trial.bytes_kept,
+            len(filter_trial.tried),
+            effects,
         )
 
     def proposed(self, number: int, declared: IndexRequest) -> ProposedIndex:
@@ -265,7 +277,8 @@ class _Trial:
         """Builds the indexes of a file, if there is time and memory, and evaluates filters on them."""
         written = self._file_schema(file)
         questions = [
-            (filter_trial, *self._existing(file, written, filter_trial.state)) for filter_trial in trials
+            (filter_trial, *self._existing(file, written, filter_trial.chosen[file]))
+            for filter_trial in trials
         ]
         names = {definition.column for definition in self.definitions}
         for claim, columns in self._read(file, written, names):
@@ -399,10 +412,9 @@ class _Trial:
             return False
 
     def _existing(
-        self, file: int, written: TableSchema, state: PlanState
+        self, file: int, written: TableSchema, predicate: BoundPredicate
     ) -> tuple[BoundPredicate, _Payloads]:
         """Returns a filter in the file's columns, and the file's own indexes for it."""
-        predicate: BoundPredicate = state.predicates[state.predicate_codes[file]]
         existing: _Payloads = {}
         if predicate == ALWAYS_TRUE:
             return predicate, existing

@@ -37,6 +37,7 @@ from app.planning import Version, decide
 from app.planning.request import PlanRequest, SelectionForm
 from app.planning.request.limits import Limits
 from app.types.session_zone import SessionZone
+from app.work import LEDGER, Claim
 
 
 def aggregate(
@@ -54,10 +55,18 @@ def aggregate(
             f"table {version.table.name}: with data-evolution.enabled several files hold parts of the same "
             "rows, which are not counted here: ask the engine"
         )
+    # Held until the answer is made, since it is made of the rows that the plan finds.
+    with LEDGER.claim("plans", path=version.table.name, line=version.source.warehouse.name) as claim:
+        return _answer(version, request, limits, zone, claim)
+
+
+def _answer(
+    version: Version, request: AggregateRequest, limits: Limits, zone: SessionZone | None, claim: Claim
+) -> AggregateAnswer:
     question = Question.of(version, request)
     form = SelectionForm.POSITIONS if question.needs_values else SelectionForm.COUNT
     plan_request = PlanRequest(filter=request.filter, alias=request.alias, selection=form, totals=True)
-    decisions = decide(version, plan_request, limits, zone)
+    decisions = decide(version, plan_request, limits, zone, claim=claim.grow_to)
     state = decisions.state
     kept = state.left()
     is_exact = state.is_exact(kept)

@@ -9,8 +9,8 @@ bodies    request bodies, and objects parsed from them   while they arrive, and 
 loads     objects loaded into a cache                    before the load, as far as their size is known
 reads     files, and ranges of files                     before the read
 decoding  expanded files                                 step by step, while they are decoded
-plans     a plan's files and explanation                 before they are put together, until the plan is
-                                                         answered or cached
+plans     a plan's files and explanation, and the rows   before they are put together, rows as they are
+          that indexes find                              found, until the plan is answered or cached
 ========= ============================================== =================================================
 
 A claim ends after its bytes, not with the call that made them. Its block encloses all that reads them, and

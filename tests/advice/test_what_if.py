@@ -1,5 +1,6 @@
 """Indexes that nobody has built: what is promised is what a plan finds once they are built."""
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from app.advice import what_if
 from app.advice.what_if import Effect, IndexRequest, WhatIf, WhatIfRequest, try_indexes
 from app.building.columns import DataFormat
 from app.observation import Observer, StorageCall, observed_by
+from app.planning.plan import PlanState
 from app.planning.request.limits import Limits
 from app.types.session_zone import session_zone
 from app.work.ledger import LEDGER
@@ -90,6 +92,22 @@ def test_memory_is_claimed_before_a_file_is_read(tmp_path: Path, data_format: Da
 
     assert len(claims) == 2
     assert min(claims) > 32 << 20
+
+
+def test_plans_of_filters_are_not_kept_while_files_are_tried(tmp_path: Path) -> None:
+    table = indexed_table(tmp_path, FILES[:2], {})
+    states: list[int] = []
+
+    class States(Observer):
+        def storage_called(self, call: StorageCall) -> None:
+            if call.path.endswith("parquet"):
+                states.append(sum(isinstance(each, PlanState) for each in gc.get_objects()))
+
+    with observed_by(States()):
+        index = IndexRequest(column="id", index="bitmap", options={})
+        tried(table, index, filters=[f"id = {number}" for number in range(3)])
+
+    assert states == [0, 0]
 
 
 def test_indexes_that_are_there_take_part(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -21,18 +22,20 @@ from app.aggregates.answers import (
     AggregateValue,
     Function,
 )
-from app.errors import PaimonIndexError, RequestError, UnsupportedFormatError
+from app.errors import LimitExceededError, PaimonIndexError, RequestError, UnsupportedFormatError
 from app.file_index.container import write
 from app.file_index.index_kinds import BITMAP, KINDS
 from app.planning.request.filters import read_filter
 from app.planning.request.limits import Limits
 from app.planning.request.requests import SnapshotSelector
+from app.planning.scan import index_filter
 from app.planning.service import IndexService
 from app.predicates.model import BoundPredicate
 from app.types import DataField, TypeRoot, Value, parse_type, sql_key, to_json
 from app.types.binary_row.row import serialize_row
 from app.types.civil_time import NANOS_PER_MILLI
 from app.types.session_zone import session_zone
+from app.work import LEDGER
 from tests import golden_cases
 from tests.brute_force import matching_rows
 from tests.filters import values
@@ -506,3 +509,29 @@ def test_counts_hold_the_number_of_rows(service: IndexService, name: str) -> Non
         asked += 1
         exact += count.exact
     assert name not in EXACT_OFTEN or exact > asked / 2
+
+
+def test_rows_that_indexes_find_are_claimed_until_the_answer_is_made(
+    tmp_path: Path, limit_memory: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A plan of few files claims nothing.
+    monkeypatch.setattr(index_filter, "_LEAST_CLAIM_BYTES", 0)
+    column = BY_NAME["n"]
+    made = MadeTable.make(tmp_path, [column])
+    index = index_of({column: [1, 2]}, BITMAP)
+    members = {"row_count": 2, "embedded_index": index, **no_statistics()}
+    made.commit([entry(file_name=f"{at}.orc", **members) for at in range(100)])
+    request = AggregateRequest(filter="n = 1", aggregates=[AggregateFunction(function=Function.COUNT)])
+    with closing(open_service(tmp_path)) as service:
+        version = made.version(service)
+        assert aggregate(version, request, Limits(), None).groups[0].rows == 100
+        limit_memory(256 << 20)
+
+        with (
+            LEDGER.claim("plans", int(LEDGER.room) - 10_000),
+            pytest.raises(LimitExceededError, match="bytes for plans of"),
+        ):
+            aggregate(version, request, Limits(), None)
+
+        assert aggregate(version, request, Limits(), None).groups[0].rows == 100
+        assert not LEDGER.claimed["plans"]

@@ -13,7 +13,7 @@ INT. Other changes make the column unknown to the index.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import groupby, zip_longest
@@ -21,6 +21,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from pyroaring import BitMap
 
 from app.errors import CorruptIndexError, PaimonIndexError, StorageError, UnsupportedFormatError
 from app.file_index import FileDecisions, FileIndex, StackedIndex, decide_files, find_rows, wanted_indexes
@@ -29,6 +30,7 @@ from app.file_index.range_bitmap import RANGE_BITMAP
 from app.observation import FileFormat, observer
 from app.planning.plan.explanation import MeasuredSteps
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
+from app.planning.plan.planned_files import FILE_BYTES
 from app.planning.plan.state import PlanState
 from app.planning.request.budget import Budget, asks_much
 from app.planning.side_files.file_indexes import FileIndexes, Stacked
@@ -52,17 +54,21 @@ from app.types import FLOATING_ROOTS, INTEGER_BITS, DataField, DataType, TypeRoo
 from app.types.values import group_rows
 
 _EXPLAINED_AT_ONCE: Final = 4_096
+_LEAST_CLAIM_BYTES: Final = 1 << 20
+# Sets of so many rows take about ``FILE_BYTES``.
+_FEW_ROWS: Final = 32
 _UNUSABLE: Final = (CorruptIndexError, UnsupportedFormatError, StorageError)
 
 
 @dataclass(slots=True)
 class IndexFilter:
-    """The file indexes of one version."""
+    """The file indexes of one version; ``claim`` claims the rows that they have found so far, in bytes."""
 
     version: Version
     indexes: FileIndexes
     warnings: list[str]
     budget: Budget
+    claim: Callable[[int], None]
     # Files whose indexes find matching rows, with the filter in the columns of their schema.
     _narrowing: list[tuple[BoundPredicate, NDArray[np.int64]]] = field(default_factory=list)
     _unreadable: set[int] = field(default_factory=set)
@@ -193,6 +199,10 @@ class IndexFilter:
         self._apply(state, files, places, decisions, predicate)
         for at, rows in decisions.rows.items():
             state.answers[int(files[at])] = rows
+            state.answer_bytes += _bytes_of(rows.positions)
+        # A plan of few files should not wait for memory.
+        if state.answer_bytes >= _LEAST_CLAIM_BYTES:
+            self.claim(state.answer_bytes)
 
     def _apply(
         self,
@@ -242,6 +252,14 @@ class IndexFilter:
             if not isinstance(error, _UNUSABLE):
                 raise error
             self.unreadable(state, file, error)
+
+
+def _bytes_of(rows: BitMap) -> int:
+    if len(rows) <= _FEW_ROWS:
+        return FILE_BYTES
+    sizes = rows.get_statistics()
+    dense_bytes = sizes["n_bytes_bitset_containers"] + sizes["n_bytes_run_containers"]
+    return FILE_BYTES + sizes["n_bytes_array_containers"] + dense_bytes
 
 
 def _unknown(why: str) -> ExplainStep:

@@ -81,8 +81,9 @@ class Decisions:
     def plan(self) -> Plan:
         """Makes the answer. Raises MemoryShortError, LimitExceededError for lack of memory."""
         if not self.request.explain:
-            files = sum(map(len, self.state.left_in_parts())) + len(self.state.positions)
-            self.claim(files * FILE_BYTES)
+            files = sum(map(len, self.state.left_in_parts()))
+            rows = max(self.state.answer_bytes, len(self.state.positions) * FILE_BYTES)
+            self.claim(files * FILE_BYTES + rows)
         return answer_plan(
             self.version, self.request, self.predicate, self.state, self.warnings, self.timings_ms
         )
@@ -100,11 +101,12 @@ def decide(
 ) -> Decisions:
     """Decides which files of a version a request needs. Ignores the request's selector and time zone.
 
-    ``claim`` claims memory: for an explanation before it begins, for files before they are listed.
+    ``claim`` claims memory: for an explanation before it begins, for rows as indexes find them, for files
+    before they are listed.
 
     Raises:
         FilterError: the filter cannot be read, or does not fit.
-        LimitExceededError: the explanation needs more memory than there is.
+        LimitExceededError: the explanation or the rows need more memory than there is.
         MemoryShortError: others have the memory at the moment.
         SnapshotExpiredError: the version expired meanwhile.
     """
@@ -121,7 +123,9 @@ def decide(
             claim(_explained_bytes(version, request, predicate))
     loaded = time.perf_counter()
     with during(Phase.EVALUATE):
-        planner = Planner(version, request, predicate, lasting_warnings=doubts, budget=budget, named=named)
+        planner = Planner(
+            version, request, predicate, lasting_warnings=doubts, budget=budget, named=named, claim=claim
+        )
         state = planner.run()
         version.keep_derived()
     timings = {
@@ -153,6 +157,7 @@ class Planner:
     undecided: list[str] = field(default_factory=list)  # Counts of files that nothing could decide.
     budget: Budget = UNBOUNDED
     named: NDArray[np.int64] | None = None
+    claim: Claiming = lambda _: None
 
     def run(self) -> PlanState:
         """Decides every requested file."""
@@ -171,7 +176,7 @@ class Planner:
         is_bounded = not (request.explain or request.top_n or version.schema.options.data_evolution)
         budget = self.budget if is_bounded else UNBOUNDED
         file_indexes = FileIndexes(version, budget)
-        indexes = IndexFilter(version, file_indexes, self.warnings, budget.before_deadline())
+        indexes = IndexFilter(version, file_indexes, self.warnings, budget.before_deadline(), self.claim)
         joined, global_indexes = None, GlobalIndexes(version, self.lasting_warnings, self.warnings)
         if version.schema.options.data_evolution:
             joined = judge_groups(state, state.left(), values, indexes, global_indexes)
@@ -188,6 +193,7 @@ class Planner:
         else:
             # Indexes return rows in passing, depending on how they were asked: these must not narrow files.
             state.answers.clear()
+            state.answer_bytes = 0
         if version.contents().vectors.places:
             LiveRows(version, wants_positions=self._wants_positions).apply(state)
         if joined is not None:
