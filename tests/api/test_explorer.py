@@ -9,7 +9,7 @@ import pytest
 
 from app.api.explorer import FILES, PATHS
 
-MOST_BYTES: Final = 86_000
+MOST_BYTES: Final = 90_000
 BROWSER: Final = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"
 
 

@@ -25,7 +25,7 @@ def test_what_a_job_refuses_leaves_the_table_as_it_is(
     refused: list[tuple[type[Exception], str, str, str, dict[str, Any]]] = [
         (UnsupportedFormatError, "has a primary key", "delete", "pk_dv", {"where": "1 = 1"}),
         (UnsupportedFormatError, "no deletion vectors", "delete", "append_orc", {"where": "1 = 1"}),
-        (FilterError, "there is no column", "delete", "append_dv32", {"where": "nothing = 1"}),
+        (FilterError, "`nothing` cannot be resolved", "delete", "append_dv32", {"where": "nothing = 1"}),
         (FilterError, "there is no column", "plan", "append_dv32", {"filter": "nothing = 1"}),
         (UnsupportedFormatError, "planned together", "plan", "pk_dv", {}),
         (

@@ -97,19 +97,22 @@ class Writer:
     def _entry(self, number: int, file: File, index: bytes | None, *, is_embedded: bool) -> ManifestEntry:
         name = name_of(number, file)
         partition = self.partition_row(file.partition)
+        hours_ahead = self._hours_ahead()
+        # pypaimon numbers all rows of a file alike, as does whoever tracks rows.
+        is_one_number = file.first_row_id is not None or (hours_ahead != 0 and not self.table.key)
         meta = data_file(
             file_name=name,
             row_count=len(file),
             schema_id=file.schema,
             level=file.level,
             min_sequence_number=file.sequence,
-            max_sequence_number=file.sequence + len(file) - 1,
+            max_sequence_number=file.sequence + (0 if is_one_number else len(file) - 1),
             delete_row_count=len(file.removes) if self.table.key else self.rng.choice([None, 0]),
             embedded_index=index if is_embedded else None,
             extra_files=(f"{name}.index",) if index is not None and not is_embedded else (),
             first_row_id=file.first_row_id,
-            **self._value_statistics(file),
-            **self._keys(file),
+            **self._value_statistics(file, hours_ahead),
+            **self._keys(file, hours_ahead),
         )
         return ManifestEntry(FileKind.ADD, partition, file.bucket, file.total_buckets, meta)
 
@@ -128,7 +131,11 @@ class Writer:
                 found.append((written, [stored[code] for code in file.codes[:, at].tolist()]))
         return found
 
-    def _value_statistics(self, file: File) -> dict[str, Any]:
+    def _hours_ahead(self) -> int:
+        """Hours that the clocks of a file's bounds are wrong by, as pypaimon up to 1.4.2 writes them."""
+        return 0 if self.table.engine or self.rng.random() < 0.6 else self.rng.randint(-12, 14)
+
+    def _value_statistics(self, file: File, hours_ahead: int) -> dict[str, Any]:
         columns = self._in_file(file)
         names = None if file.holds is None else tuple(field.name for field, _ in columns)
         if self.rng.random() < 0.08:
@@ -143,7 +150,7 @@ class Writer:
             columns = [each for each in columns if self.rng.random() < 0.7]
             listed = tuple(field.name for field, _ in columns)
         types = [field.type for field, _ in columns]
-        stated = [self._bounds(file, field.type, rows) for field, rows in columns]
+        stated = [self._bounds(file, field.type, rows, hours_ahead) for field, rows in columns]
         if not self.table.engine and self.rng.random() < 0.2:
             stated, types = _in_slots(stated, types)
         counts = tuple(None if self.rng.random() < 0.05 else rows.count(None) for _, rows in columns)
@@ -157,7 +164,7 @@ class Writer:
             "write_columns": names,
         }
 
-    def _keys(self, file: File) -> dict[str, Any]:
+    def _keys(self, file: File, hours_ahead: int) -> dict[str, Any]:
         if not self.table.key:
             return {"key_statistics": NO_STATISTICS}
         types = [self.table.columns[at].field.type for at in self.table.key]
@@ -169,7 +176,10 @@ class Writer:
             [self.table.columns[at].stored[file.schema][code] for code in file.codes[:, at].tolist()]
             for at in self.table.key
         ]
-        stated = [self._bounds(file, data_type, rows) for data_type, rows in zip(types, columns, strict=True)]
+        stated = [
+            self._bounds(file, data_type, rows, hours_ahead)
+            for data_type, rows in zip(types, columns, strict=True)
+        ]
         return {
             "min_key": serialize_row(ends[0], types),
             "max_key": serialize_row(ends[1], types),
@@ -181,7 +191,7 @@ class Writer:
         }
 
     def _bounds(
-        self, file: File, data_type: DataType, rows: Sequence[Value | None]
+        self, file: File, data_type: DataType, rows: Sequence[Value | None], hours_ahead: int
     ) -> tuple[Value | None, Value | None]:
         """What a writer states of a column."""
         nothing = None, None
@@ -193,8 +203,8 @@ class Writer:
         low, high = min(present), max(present)
         if data_type.root in STRING_ROOTS and self.truncates:
             return _cut(low, high)
-        if may_be_in_other_zones(data_type) and not self.table.engine and self.rng.random() < 0.4:
-            ahead = self.rng.randint(-12, 14) * _NANOS_PER_HOUR
+        if may_be_in_other_zones(data_type) and hours_ahead:
+            ahead = hours_ahead * _NANOS_PER_HOUR
             return int(low) - ahead, int(high) - ahead
         if data_type.root in TIMESTAMP_ROOTS and not data_type.is_compact_timestamp:
             unit = NANOS_PER_MILLI if file.format == "orc" else NANOS_PER_MICRO

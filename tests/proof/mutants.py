@@ -152,8 +152,8 @@ MUTANTS: Final = (
     Mutant(
         "statistics: NaN is within the bounds",
         "planning/version/file_bounds.py",
-        "may_hold_nan=np.ones(len(bounds), np.bool_)",
-        "may_hold_nan=np.zeros(len(bounds), np.bool_)",
+        "may_hold_nan=bounds.may_hold_nan | ~holds_one_value(bounds)",
+        "may_hold_nan=bounds.may_hold_nan",
     ),
     Mutant(
         "statistics: bounds that are NaN",

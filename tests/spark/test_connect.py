@@ -81,6 +81,8 @@ from paimon_index.spark import explain, read_table
 class Session:
     "Like Spark Connect's, which raises AttributeError for what it does not have."
 
+    def createDataFrame(self): ...
+
 table = ("http://127.0.0.1:9", "main.shop.sales")
 for ask in (
     lambda: read_table(Session(), *table),
