@@ -76,9 +76,11 @@ class Stopping:
             self._loop.call_soon_threadsafe(self._begin, number)
 
     def _is_repeated(self, number: int) -> bool:
-        # A terminal signals workers and their parent, which then signals the workers again.
-        is_worker = multiprocessing.parent_process() is not None
-        return number in self._received if is_worker else bool(self._received)
+        if multiprocessing.parent_process() is None:
+            return bool(self._received)
+        # A terminal signals workers and their parent, which then signals them again. Linux sends SIGINT as each
+        # thread of a killed parent ends. So a worker goes by a second SIGTERM alone.
+        return number == signal.SIGTERM and number in self._received
 
     def _begin(self, number: int) -> None:
         seconds = self._drain_seconds if number == signal.SIGTERM else 0

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import select
 import signal
 import socket
 import sys
@@ -107,6 +108,16 @@ def listens_no_more(served: Served) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent ended")
+def ends(process: int) -> None:
+    """Waits for the end of a process that is no child of this one."""
+    with suppress(ProcessLookupError):
+        ended = os.pidfd_open(process)
+        try:
+            assert select.select([ended], [], [], PATIENCE_SECONDS)[0]
+        finally:
+            os.close(ended)
+
+
 def test_workers_end_when_their_parent_is_killed_and_leave_no_files(golden: GoldenWarehouse) -> None:
     with serving(golden.root, workers=2) as served:
         workers = children(served)
@@ -114,6 +125,8 @@ def test_workers_end_when_their_parent_is_killed_and_leave_no_files(golden: Gold
         served.process.kill()
         try:
             assert listens_no_more(served)
+            for worker in workers:
+                ends(worker)
             assert named
             assert not Path(named[1].decode()).exists()
         finally:
