@@ -78,8 +78,8 @@ class Stopping:
     def _is_repeated(self, number: int) -> bool:
         if multiprocessing.parent_process() is None:
             return bool(self._received)
-        # A terminal signals workers and their parent, which then signals them again. Linux sends SIGINT as each
-        # thread of a killed parent ends. So a worker goes by a second SIGTERM alone.
+        # A terminal signals workers and their parent, which then signals them again. Linux sends SIGINT as
+        # each thread of a killed parent ends. So a worker goes by a second SIGTERM alone.
         return number == signal.SIGTERM and number in self._received
 
     def _begin(self, number: int) -> None:
