@@ -17,7 +17,7 @@ from tests.row_matches import matches
 from tests.spark.sessions import Spark, SparkSession
 
 ZONES: Final = ("UTC", "America/New_York", "Asia/Kolkata")
-TABLES: Final = 8
+TABLES: Final = 3
 CONDITIONS: Final = 25
 
 
