@@ -166,6 +166,20 @@ def test_a_condition_is_what_spark_makes_of_it(spark: Spark, where: str, predica
     assert shown(None if written is None else json.loads(written)) == predicate
 
 
+def test_null_is_found_where_spark_does_not_fold_it(spark: Spark) -> None:
+    rule = "org.apache.spark.sql.catalyst.optimizer.NullPropagation"
+    session = spark.session("UTC", {"spark.sql.optimizer.excludedRules": rule})
+    rows = "SELECT * FROM VALUES (1), (NULL) AS t(a)"
+
+    told = session.conditions([("a", "INT")], rows, ["a <=> NULL", "NOT (a <=> NULL)"])
+
+    assert [shown(json.loads(str(predicate))) for _, predicate, _ in told] == [
+        "a IS_NULL []",
+        "a IS_NOT_NULL []",
+    ]
+    assert [truths for _, _, truths in told] == [[False, True], [True, False]]
+
+
 def shown(predicate: dict[str, Any] | None) -> str:
     match predicate:
         case None:

@@ -288,15 +288,21 @@ class _Filter:
                 )
                 return _listed(_opposite("IN", is_negated), column, values)
             case "EqualNullSafe":
-                test = self._comparison("EQUAL", *children, is_negated=is_negated)
-                # NULL is not a value that the literal equals, so the opposite holds for it.
-                column = self._column(children[0 if self._is_column(children[0]) else 1])
-                return _joined("OR", [_leaf("IS_NULL", column), test]) if is_negated else test
+                return self._null_safe(*children, is_negated=is_negated)
             case _ if kind in _COMPARISONS:
                 return self._comparison(_COMPARISONS[kind], *children, is_negated=is_negated)
             case _ if kind in _TEXT_TESTS and not is_negated:
                 return self._text_test(at, kind, *children)
         raise _UndecidedError
+
+    def _null_safe(self, left: int, right: int, *, is_negated: bool) -> _Json:
+        at, value = (left, right) if self._is_column(left) else (right, left)
+        column = self._column(at)
+        if self._value(value, column) is None:
+            return _leaf(_opposite("IS_NULL", is_negated), column)
+        test = self._comparison("EQUAL", left, right, is_negated=is_negated)
+        # NULL is not the value that the literal is, so the opposite holds for it.
+        return _joined("OR", [_leaf("IS_NULL", column), test]) if is_negated else test
 
     def _text_test(self, at: int, kind: str, left: int, right: int) -> _Json:
         if kind == "Like" and self._java(at).escapeChar() != "\\":
