@@ -313,8 +313,8 @@ def _with_moved_paths(
     at = table.schema.get_field_index("external_path")
     missing = [partitions[code] for code, existing in moved.items() if not existing]
     warnings = [
-        f"{len(missing)} partitions have no directory, such as {source.paths.partition_directory(row)}: "
-        f"restore it, or give the directory of its files this name"
+        f"no directory exists for {len(missing)} of the partitions, such as "
+        f"{source.paths.partition_directory(row)}: restore it, or give the directory of its files this name"
         for row in missing[:1]
     ]
     return table.set_column(at, "external_path", pa.array(paths, _BYTES)), warnings

@@ -129,7 +129,10 @@ def test_a_partition_without_a_directory_is_warned_of(made: MadeTable, service: 
 
     assert plan.files[0].path.split("/")[2] == "day=20455"
     assert len(plan.warnings) == 1
-    assert "1 partitions have no directory, such as golden.db/made/day=20455: restore it" in plan.warnings[0]
+    assert (
+        "no directory exists for 1 of the partitions, such as golden.db/made/day=20455: restore it"
+        in plan.warnings[0]
+    )
     assert made.plan(service, "number = 1").warnings == ()
 
 
