@@ -37,7 +37,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructField, StructType
 
 from paimon_index.errors import UnsupportedTableError
-from paimon_index.spark.column_types import SimpleType, char_length, spark_type
+from paimon_index.spark.column_types import SimpleType, char_length, is_cut_in_spark, spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +52,8 @@ Where: TypeAlias = "str | Column"
 
 _Json: TypeAlias = "dict[str, Any]"
 
-_CATALYST: Final = "org.apache.spark.sql.catalyst."
+_PACKAGES: Final = ("org.apache.spark.sql.catalyst", "org.apache.spark.sql.execution")
+_BYTES: Final = ("BINARY", "VARBINARY", "BYTES")
 _CHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _OPPOSITE: Final = {
     "EQUAL": "NOT_EQUAL",
@@ -88,7 +89,6 @@ _TEXT_TESTS: Final = {
 _SEPARATOR: Final = "\N{INFORMATION SEPARATOR FOUR}\N{NULL}\N{INFORMATION SEPARATOR FOUR}"
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
-_MICROSECONDS: Final = 6
 _SHOWN: Final = 200
 # Each takes two calls of Java, some tenths of a millisecond.
 _MOST_FETCHED: Final = 2_000
@@ -391,14 +391,10 @@ class _Filter:
             return _kind(self.nodes[at])
 
 
-_BYTES: Final = ("BINARY", "VARBINARY", "BYTES")
-_NUMBERS: Final = ("FLOAT", "DOUBLE", "DECIMAL")
-
-
 def _kind(node: _Json) -> str:
     """Return the simple name of a class of Spark's; a library's own class has none that is known."""
     package, _, name = str(node["class"]).rpartition(".")
-    return name if package.startswith((_CATALYST[:-1], "org.apache.spark.sql.execution")) else node["class"]
+    return name if package.startswith(_PACKAGES) else node["class"]
 
 
 def _root(column: SchemaColumn) -> str:
@@ -435,7 +431,7 @@ def _opposite(function: str, is_negated: bool) -> str:  # noqa: FBT001
 
 
 def _listed(function: str, column: SchemaColumn, values: list[Any]) -> _Json:
-    if _is_cut(column):
+    if is_cut_in_spark(column.type):
         tests = [_compared("EQUAL" if function == "IN" else "NOT_EQUAL", column, value) for value in values]
         return _joined("OR" if function == "IN" else "AND", tests)
     for value in values:
@@ -445,7 +441,7 @@ def _listed(function: str, column: SchemaColumn, values: list[Any]) -> _Json:
 
 def _compared(function: str, column: SchemaColumn, value: Any) -> _Json:
     _check_char(function, column, value)
-    if value is None or not _is_cut(column):
+    if value is None or not is_cut_in_spark(column.type):
         return _leaf(function, column, value)
     last = {**value, "$nanos": value["$nanos"] + 999}
     match function:
@@ -456,10 +452,6 @@ def _compared(function: str, column: SchemaColumn, value: Any) -> _Json:
         case "GREATER_THAN" | "LESS_OR_EQUAL":
             return _leaf(function, column, last)
     return _leaf(function, column, value)
-
-
-def _is_cut(column: SchemaColumn) -> bool:
-    return _root(column).startswith("TIMESTAMP") and SimpleType.parse(str(column.type)).size > _MICROSECONDS
 
 
 def _check_char(function: str, column: SchemaColumn, value: Any) -> None:
