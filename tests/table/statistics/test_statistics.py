@@ -202,6 +202,8 @@ def definition(each: ManifestEntry, column: DataField) -> FileBounds:
         nulls = None
     if any(isinstance(end, float) and math.isnan(end) for end in ends):
         ends = [None, None]
+    # A single value that is the bounds is not NaN.
+    may_hold_nan &= not (file.row_count == 1 and ends[0] is not None and ends[0] == ends[1])
     factors = {("INT", "DECIMAL"): 10**12, ("DATE", "TIMESTAMP"): 86_400 * 10**9}
     factor = factors.get((types[slot].root, column.type.root))
     if factor is not None:
