@@ -141,10 +141,10 @@ def _rows(session: SparkSession, request: dict[str, Any]) -> list[Any]:  # noqa:
 
 def _given(session: SparkSession, arguments: dict[str, Any]) -> dict[str, Any]:
     """Arguments of our reader, which takes DataFrames as well."""
-    if "in_lists" not in arguments:
+    lists = arguments.get("in_lists")
+    if not isinstance(lists, dict):
         return arguments
-    lists = arguments["in_lists"].items()
-    keys = {name: session.sql(each) if isinstance(each, str) else each for name, each in lists}
+    keys = {name: session.sql(each) if isinstance(each, str) else each for name, each in lists.items()}
     return {**arguments, "in_lists": keys}
 
 
