@@ -206,19 +206,52 @@ public class Engine {
     ArrayNode rows = answer.putArray("rows"), files = answer.putArray("files"), columns = answer.putArray("columns");
     for (DataField field : type.getFields()) columns.addArray().add(field.name()).add(field.type().asSQLString());
     answer.put("schema", table.schema().id());
-    for (Split each : builder.newScan().plan().splits()) {
-      DataSplit split = (DataSplit) each;
-      List<DataSplit> parts = new ArrayList<>();
-      List<DataFileMeta> together = new ArrayList<>();
-      for (DataFileMeta file : split.dataFiles()) {
-        files.add(file.fileName());
-        boolean alone = split.rawConvertible() && !(evolves && split.dataFiles().size() > 1);
-        if (n.has("straight") ? straight.contains(file.fileName()) : alone) parts.add(split(split, List.of(file), true));
-        else if (n.has("straight") ? merged.contains(file.fileName()) : true) together.add(file);
+    List<Split> splits = builder.newScan().plan().splits();
+    List<Path> links = link(table, splits);
+    try {
+      for (Split each : splits) {
+        DataSplit split = (DataSplit) each;
+        List<DataSplit> parts = new ArrayList<>();
+        List<DataFileMeta> together = new ArrayList<>();
+        for (DataFileMeta file : split.dataFiles()) {
+          files.add(file.fileName());
+          boolean alone = split.rawConvertible() && !(evolves && split.dataFiles().size() > 1);
+          if (n.has("straight") ? straight.contains(file.fileName()) : alone) parts.add(split(split, List.of(file), true));
+          else if (n.has("straight") ? merged.contains(file.fileName()) : true) together.add(file);
+        }
+        if (!together.isEmpty()) parts.add(split(split, together, split.rawConvertible()));
+        for (DataSplit part : parts) read(builder, part, type, rows, part.dataFiles().size() == 1 && part.rawConvertible());
       }
-      if (!together.isEmpty()) parts.add(split(split, together, split.rawConvertible()));
-      for (DataSplit part : parts) read(builder, part, type, rows, part.dataFiles().size() == 1 && part.rawConvertible());
+    } finally {
+      for (Path link : links) table.fileIO().delete(link, true);
     }
+  }
+
+  /**
+   * Puts files that pypaimon has written to a directory of its own spelling where the engine looks for them, and returns what
+   * to delete once they are read: the service must not find them there.
+   */
+  static List<Path> link(FileStoreTable table, List<Split> splits) throws Exception {
+    java.nio.file.Path root = java.nio.file.Path.of(table.location().toUri().getPath());
+    Map<String, java.nio.file.Path> written = new HashMap<>();
+    List<Path> made = new ArrayList<>();
+    for (Split each : splits) {
+      DataSplit split = (DataSplit) each;
+      java.nio.file.Path bucket = java.nio.file.Path.of(new Path(split.bucketPath()).toUri().getPath());
+      for (DataFileMeta file : split.dataFiles()) {
+        java.nio.file.Path expected = bucket.resolve(file.fileName());
+        if (java.nio.file.Files.exists(expected)) continue;
+        if (written.isEmpty())
+          try (java.util.stream.Stream<java.nio.file.Path> all = java.nio.file.Files.walk(root)) { all.filter(java.nio.file.Files::isRegularFile).forEach(one -> written.put(one.getFileName().toString(), one)); }
+        if (!written.containsKey(file.fileName())) continue;
+        java.nio.file.Path top = bucket;
+        while (!java.nio.file.Files.exists(top.getParent())) top = top.getParent();
+        made.add(new Path((java.nio.file.Files.exists(top) ? expected : top).toUri()));
+        java.nio.file.Files.createDirectories(bucket);
+        java.nio.file.Files.createLink(expected, written.get(file.fileName()));
+      }
+    }
+    return made;
   }
 
   static void read(ReadBuilder builder, DataSplit split, RowType type, ArrayNode rows, boolean straight) throws Exception {
@@ -271,12 +304,18 @@ public class Engine {
     }
   }
 
+  interface Act { void on(JsonNode n, ObjectNode answer) throws Exception; }
+
   public static void main(String[] args) throws Exception {
+    serve(args[0], Engine::act);
+  }
+
+  static void serve(String warehouse, Act act) throws Exception {
     // What the engine prints must not mix with the answers.
     PrintStream answers = new PrintStream(System.out, false, StandardCharsets.UTF_8);
     System.setOut(System.err);
     Options options = new Options();
-    options.set("warehouse", args[0]);
+    options.set("warehouse", warehouse);
     // Others write, too.
     options.set("cache-enabled", "false");
     catalog = CatalogFactory.createCatalog(CatalogContext.create(options));
@@ -284,7 +323,7 @@ public class Engine {
     for (Scanner in = new Scanner(System.in, StandardCharsets.UTF_8); in.hasNextLine(); answers.flush()) {
       ObjectNode answer = JSON.createObjectNode();
       try {
-        act(JSON.readTree(in.nextLine()), answer);
+        act.on(JSON.readTree(in.nextLine()), answer);
       } catch (Throwable error) {
         Throwable root = error;
         while (root.getCause() != null) root = root.getCause();

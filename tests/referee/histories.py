@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from zoneinfo import ZoneInfo
 
 from tests.referee.literals import TYPES, changes_of_clocks, value
-from tests.referee.processes import ENGINES, PYTHONS, READER
+from tests.referee.processes import ENGINES, EVOLUTION, PYTHONS, READER
 
 Step: TypeAlias = "dict[str, Any]"
 """What one writer is asked, by ``writer``."""
@@ -31,6 +31,22 @@ _OFTEN: Final = (
     ("sequence.field", ("c0", "c1")),
 )
 """Options that decide what readers see, or what files tell, beside all others."""
+_EVOLVING: Final = {
+    "row-tracking.enabled": "true",
+    "data-evolution.enabled": "true",
+    "deletion-vectors.enabled": "false",
+}
+_OF_INDEXES: Final = (
+    ("global-index.column-update-action", ("THROW_ERROR", "DROP_PARTITION_INDEX", "IGNORE", "ignore")),
+    ("global-index.enabled", ("true", "false")),
+    ("global-index.search-mode", ("fast", "full", "detail")),
+    ("scalar-index.search-mode", ("fast", "full", "detail")),
+    ("btree-index.block-size", ("64 b", "64 kb")),
+    ("btree-index.compression", ("none", "zstd", "lz4")),
+    ("btree-index.records-per-range", ("4", "1000")),
+    ("sorted-index.records-per-range", ("4", "1000")),
+)
+"""Options that decide how global indexes are built, kept while columns are updated, and asked."""
 _WIDER: Final = {
     "TINYINT": ("SMALLINT", "INT", "STRING", "DOUBLE"),
     "SMALLINT": ("INT", "BIGINT", "DECIMAL(38, 10)"),
@@ -58,6 +74,8 @@ _ZONES: Final = (
     *("Atlantic/Azores", "Africa/Casablanca", "Africa/El_Aaiun", "Europe/London", "Europe/Dublin"),
     *("Europe/Kiev", "Europe/Simferopol", "Europe/Volgograd", "Pacific/Apia", "Pacific/Kiritimati"),
 )
+_UNAWARE: Final = ("unaware", "evolving")
+"""Kinds of tables that have no buckets."""
 _NAMES: Final = ("c", "c", "c", "C", "é ", "a.", "select ")
 
 
@@ -76,7 +94,7 @@ class History:
     @property
     def engine_only(self) -> bool:
         """Whether the Java engine alone writes data files."""
-        return all(step["writer"] in ENGINES for step in self.steps)
+        return all(step["writer"] in (*ENGINES, EVOLUTION) for step in self.steps)
 
     def without(self, at: int) -> History:
         return replace(self, steps=self.steps[:at] + self.steps[at + 1 :])
@@ -100,10 +118,12 @@ class Drawing:
         for _ in range(rng.randint(1, 4)):
             self._columns[self._new_name()] = rng.choice(TYPES)
         keys, partitions, options = [], [], self._some_options()
-        kind = rng.choice(("unaware", "unaware", "bucketed", "keyed", "keyed", "keyed", "dynamic"))
+        kind = rng.choice(
+            ("unaware", "unaware", "bucketed", "keyed", "keyed", "keyed", "dynamic", *("evolving",) * 4)
+        )
         if rng.random() < 0.3:
             partitions.append("p")
-            self._columns["p"] = rng.choice((*_KEYS, "BOOLEAN", "TIMESTAMP(3)", "DECIMAL(5, 2)"))
+            self._columns["p"] = rng.choice((*_KEYS, *TYPES))
         if kind in ("keyed", "dynamic"):
             keys = ["k", *partitions]
             self._columns = {"k": f"{rng.choice(_KEYS)} NOT NULL", **self._columns}
@@ -118,10 +138,7 @@ class Drawing:
         if kind == "bucketed":
             options["bucket-key"] = next(iter(self._columns))
         options["bucket"] = rng.choice(("1", "2", "3")) if kind in ("bucketed", "keyed") else "-1"
-        if kind == "unaware" and rng.random() < 0.25:
-            options["row-tracking.enabled"] = "true"
-            if rng.random() < 0.4:
-                options["data-evolution.enabled"] = "true"
+        options |= self._tracking(kind)
         create = {
             "columns": [[name, written] for name, written in self._columns.items()],
             "keys": keys,
@@ -131,7 +148,7 @@ class Drawing:
         history = History({"do": "create", "writer": rng.choice(ENGINES), **create}, self._zone)
         writers = list(ENGINES)
         # pypaimon puts keys where the engine does not look for them.
-        if rng.random() < 0.6 and options["bucket"] in (("-1",) if kind == "unaware" else ("1",)):
+        if rng.random() < 0.6 and options["bucket"] in (("-1",) if kind in _UNAWARE else ("1",)):
             writers += [*PYTHONS, READER]
         history.steps.extend(self._write({"do": "write"}, writers, kind) for _ in range(2))
         history.steps.extend(self._step(writers, kind) for _ in range(rng.randint(2, 10)))
@@ -140,6 +157,16 @@ class Drawing:
     def _new_name(self) -> str:
         self._names += 1
         return f"{self._rng.choice(_NAMES)}{self._names - 1}"
+
+    def _tracking(self, kind: str) -> dict[str, str]:
+        """Options of tables whose rows have ids."""
+        rng = self._rng
+        if kind == "evolving":
+            return _EVOLVING | {key: rng.choice(values) for key, values in _OF_INDEXES if rng.random() < 0.3}
+        if kind != "unaware" or rng.random() < 0.75:
+            return {}
+        evolves = {"data-evolution.enabled": "true"} if rng.random() < 0.4 else {}
+        return {"row-tracking.enabled": "true", **evolves}
 
     def _some_options(self) -> dict[str, str]:
         # Vectors may be switched off and on.
@@ -155,6 +182,8 @@ class Drawing:
 
     def _step(self, writers: Sequence[str], kind: str) -> Step:  # noqa: C901 - one table
         rng = self._rng
+        if kind == "evolving" and rng.random() < 0.7:
+            return self._evolution(writers)
         what = rng.choice(
             ("write",) * 8
             + ("alter",) * 8
@@ -207,6 +236,23 @@ class Drawing:
                 return {"do": "job", "writer": "jobs", "number": rng.randrange(1 << 16)}
         return step
 
+    def _evolution(self, writers: Sequence[str]) -> Step:
+        """What happens to tables with data evolution alone, whoever writes them."""
+        rng = self._rng
+        what = rng.choice(("index",) * 4 + ("update",) * 4 + ("compact", "compact", "set", "set", "unindex"))
+        if what == "set":
+            key, choices = rng.choice(_OF_INDEXES[:4])
+            change = {"change": rng.choice(("set", "set", "unset")), "key": key, "value": rng.choice(choices)}
+            return {"do": "alter", "writer": READER, **change}
+        others = [] if what == "compact" else [each for each in writers if each in PYTHONS]
+        column = rng.choice([name for name in self._columns if name != "p"])
+        step: Step = {"do": what, "writer": rng.choice((EVOLUTION, *others)), "column": column}
+        if what == "update":
+            values = [value(rng, self._columns[column], self._clocks) for _ in range(3)]
+            # Files have their place, rows their ids.
+            step |= {"at": rng.randrange(8), "rows": sorted(rng.sample(range(12), 3)), "values": values}
+        return step | {"kind": rng.choice(("btree", "btree", "bitmap"))}
+
     def _some_tag(self) -> str:
         return f"tag{self._rng.randrange(self._tags)}"
 
@@ -225,8 +271,8 @@ class Drawing:
         step = {**step, "writer": rng.choice(writers), "rows": rows}
         if rng.random() < 0.06:
             step["overwrite"] = True
-        if kind == "unaware" and rng.random() < 0.3:
-            if rng.random() < 0.5:
+        if kind in _UNAWARE and rng.random() < 0.3:
+            if kind == "unaware" and rng.random() < 0.5:
                 for at, row in enumerate(rows):
                     row |= {"_ROW_ID": str(at), "_SEQUENCE_NUMBER": "1"}
                 step["row_ids"] = True

@@ -21,7 +21,9 @@ from tests.maven import maven_jar
 READER: Final = "paimon-bundle:1.4.2"
 """The engine that is asked what a table has."""
 ENGINES: Final = (READER, "paimon-bundle:1.3.1")
-PYTHONS: Final = ("pypaimon:1.3.1", "pypaimon:1.4.2", "pypaimon:2.1.0")
+EVOLUTION: Final = "evolution:1.4.2"
+"""The engine that builds global indexes, updates columns and compacts tables with data evolution."""
+PYTHONS: Final = ("pypaimon:1.3.1", "pypaimon:1.4.2", "pypaimon:2.0.0", "pypaimon:2.1.0")
 
 _PATIENCE_SECONDS: Final = 60
 _HERE: Final = Path(__file__).parent
@@ -87,6 +89,13 @@ class Processes:
         if self._jobs is not None:
             self._jobs.stop()
 
+    def _evolution(self, path: str) -> tuple[str, str]:
+        """The class path and the name of a program of two files, which java alone does not compile."""
+        sources = (str(_HERE / "Engine.java"), str(_HERE / "Evolution.java"))
+        compiled = self._scratch / "evolution"
+        subprocess.run(["javac", "-nowarn", "-cp", path, "-d", str(compiled), *sources], check=True)  # noqa: S603, S607 - our own programs
+        return f"{compiled}:{path}", "Evolution"
+
     def _start(self, writer: str) -> subprocess.Popen[str]:
         name, _, release = writer.partition(":")
         environment = dict(os.environ)
@@ -95,10 +104,11 @@ class Processes:
             command = [str(python), str(_HERE / "pypaimon_writer.py")]
             environment["TZ"] = _ZONES.get(writer, "UTC")
         else:
-            jars = [maven_jar(each) for each in (f"org.apache.paimon:{writer}", *_HADOOP)]
+            bundle = READER if writer == EVOLUTION else writer
+            path = ":".join(str(maven_jar(each)) for each in (f"org.apache.paimon:{bundle}", *_HADOOP))
             command = ["java", "-Xmx1g", "-XX:TieredStopAtLevel=1", f"-Djava.io.tmpdir={self._scratch}"]
-            command += [*_OPENED, "-Duser.timezone=UTC", "-cp", ":".join(map(str, jars))]
-            command.append(str(_HERE / "Engine.java"))
+            command += [*_OPENED, "-Duser.timezone=UTC", "-cp"]
+            command += [*self._evolution(path)] if writer == EVOLUTION else [path, str(_HERE / "Engine.java")]
         return subprocess.Popen(  # noqa: S603 - our own programs
             [*command, str(self.warehouse)],
             stdin=subprocess.PIPE,

@@ -93,6 +93,8 @@ class Kept:
     selected_rows: int
     row_count: int
     selection: frozenset[int] | None
+    first_row_id: int | None
+    path: str
 
 
 @dataclass
@@ -315,8 +317,12 @@ class Trial:
         kept = self._plan(selector, text, form, over_http=rng.random() < 0.15)
         self.run.files += len(rows.files)
         self.run.left_out += len(rows.files) - len(kept)
+        for each in kept.values():
+            if not (self._processes.warehouse / each.path).exists():
+                raise WrongAnswerError(f"no file is at {each.path}")
         for truth in truths:
             _hold_straight(rows, kept, truth, form)
+            _hold_joined(rows, kept, truth)
         self._hold_merged(selector, rows, kept, text, truths)
         if text is None:
             self._hold_deletions(selector, kept, rows.positions)
@@ -412,6 +418,8 @@ class Trial:
                 file["selected_rows"],
                 file["row_count"],
                 None if file.get("selection") is None else frozenset(file["selection"]),
+                file["first_row_id"],
+                file["path"],
             )
             for file in answer.json()["files"]
         }
@@ -425,6 +433,8 @@ def _kept(plan: Plan) -> dict[str, Kept]:
             file.selected_rows,
             file.row_count,
             None if file.selection is None else frozenset(file.selection),
+            file.first_row_id,
+            file.path,
         )
         for file in plan.files
     }
@@ -499,3 +509,22 @@ def _hold_straight(rows: Rows, kept: Mapping[str, Kept], truth: Sequence[bool], 
             raise WrongAnswerError(f"{name}: {sorted(positions)} are given, {sorted(found)} match")
         if form is SelectionForm.COUNT and not file.residual and file.selected_rows != len(found):
             raise WrongAnswerError(f"{name}: counts {file.selected_rows}, {len(found)} match")
+
+
+def _hold_joined(rows: Rows, kept: Mapping[str, Kept], truth: Sequence[bool]) -> None:
+    """Raises WrongAnswerError where a selection of files with joined columns lacks a row that matches."""
+    names = [name for name, _ in rows.columns]
+    selecting = [
+        (file.first_row_id, file.first_row_id + file.row_count, file.selection)
+        for file in kept.values()
+        if not file.straight and file.first_row_id is not None and file.selection is not None
+    ]
+    if not selecting:
+        return
+    for row, matches in zip(rows.rows, truth, strict=True):
+        if not matches or row[-2] is not None:
+            continue
+        row_id = int(row[names.index("_ROW_ID")])
+        for first, stop, selection in selecting:
+            if first <= row_id < stop and row_id - first not in selection:
+                raise WrongAnswerError(f"lost the row of id {row_id}: {row}")
