@@ -7,7 +7,7 @@ both removed, with its rows in the first version, and added, with its rows in th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,9 +22,9 @@ from app.types.session_zone import SessionZone
 from app.work import LEDGER, Claim
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Changes:
-    """Files that differ between two versions."""
+    """Files that differ between two versions. Their memory stays claimed while the object lives."""
 
     added: Plan
     removed: Plan
@@ -48,25 +48,28 @@ def answer_changes(
     # A file of both versions may be kept in one only, if another file of its key was added or removed, or an
     # option changed: then the plans of both versions are compared.
     joins_files = schema.primary_keys or schema.options.data_evolution
-    if request.filter is not None and (joins_files or options != schema.options.values):
-        request = request.model_copy(update={"files": None, "totals": True})
-        with _claim(before) as of_old, _claim(after) as of_new:
-            old = decide(before, request, limits, zone, claim=of_old.grow_to).plan()
-            new = decide(after, request, limits, zone, claim=of_new.grow_to).plan()
-            old_names, new_names = map(_names_of, (old, new))
-            return Changes(
-                _take(new, np.isin(new.files.array("number"), added) | ~np.isin(new_names, old_names)),
-                _take(old, np.isin(old.files.array("number"), removed) | ~np.isin(old_names, new_names)),
-            )
-    request = request.model_copy(update={"files": []})
-    return Changes(
-        decide(after, request, limits, zone, named=added).plan(),
-        decide(before, request, limits, zone, named=removed).plan(),
+    compares_plans = request.filter is not None and (joins_files or options != schema.options.values)
+    request = request.model_copy(
+        update={"files": None, "totals": True} if compares_plans else {"files": []},
     )
-
-
-def _claim(version: Version) -> AbstractContextManager[Claim]:
-    return LEDGER.claim("plans", path=version.table.name, line=version.source.warehouse.name)
+    with ExitStack() as stack:
+        plans: list[Plan] = []
+        claims: list[Claim] = []
+        for version, changed in ((before, removed), (after, added)):
+            table, line = version.table.name, version.source.warehouse.name
+            claim = stack.enter_context(LEDGER.claim("plans", path=table, line=line))
+            named = None if compares_plans else changed
+            plans.append(decide(version, request, limits, zone, named=named, claim=claim.grow_to).plan())
+            claims.append(claim)
+        old, new = plans
+        if compares_plans:
+            old_names, new_names = map(_names_of, (old, new))
+            new = _take(new, np.isin(new.files.array("number"), added) | ~np.isin(new_names, old_names))
+            old = _take(old, np.isin(old.files.array("number"), removed) | ~np.isin(old_names, new_names))
+        changes = Changes(new, old)
+        for claim in claims:
+            claim.outlive(changes)
+    return changes
 
 
 def _names_of(plan: Plan) -> NDArray[np.object_]:

@@ -253,10 +253,14 @@ class TableMetadata:
         if form is None:
             return self._read(file, decoding.parse, is_kept=True)
         columns = None if entry is None else entry.get()
-        if columns is None and entry is not None and in_shared_tier:
-            columns = entry.fetch()
         read = partial(self._read, file, decoding.parse, is_kept=False)
         with ExitStack() as claimed:
+            if columns is None and entry is not None and in_shared_tier:
+                # Until the cache weighs the columns: the tier's own claim ends with its call.
+                expected = int(min(file[1] or 0, LEDGER.room / 2))
+                claim = claimed.enter_context(self._reader.readers.decoding(expected, self._path(file[0])))
+                columns = entry.fetch()
+                claim.grow_to(0 if columns is None else columns.held)
             if columns is None:
                 decoded = claimed.enter_context(self._decoded(file, decoding.parse, is_kept=False))
                 if entry is not None:

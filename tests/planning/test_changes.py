@@ -18,6 +18,7 @@ from app.table.manifests.manifest_entry import ManifestEntry, RowStatistics
 from app.table.schema.schema import SchemaIds
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
+from app.work import LEDGER
 from tests import golden_cases
 from tests.tables import MadeTable, entry, golden_ref, no_statistics, open_service, statistics
 
@@ -143,6 +144,7 @@ def test_a_filter_means_the_columns_of_the_later_version_in_both(tmp_path: Path)
     assert names(by_new_column.removed) == set()
 
 
+MANY = 2_000
 CITY, V = DataField(1, "city", parse_type("STRING")), DataField(1, "v", parse_type("INT"))
 
 
@@ -205,3 +207,21 @@ def test_a_file_that_merges_with_one_that_came_comes_with_it(tmp_path: Path) -> 
         held = followed(service, made, "v = 5", lambda: made.commit([keyed("old", 5, 6), keyed("new", 0, 5)]))
 
         assert held == names(made.plan(service, "v = 5")) == {"old", "new"}
+
+
+@pytest.mark.parametrize("is_keyed", [False, True])
+def test_what_changes_take_is_claimed_until_nobody_has_them(tmp_path: Path, *, is_keyed: bool) -> None:
+    """Keyed tables compare the plans of both versions; of others only what came and went is planned."""
+    options = {"bucket": "1"} if is_keyed else {"bucket": "-1"}
+    made = MadeTable.make(tmp_path, [KEY, V], primary_key=[KEY] if is_keyed else [], options=options)
+    made.commit([])
+    made.commit([keyed(f"data-{at}", at % 2, at) for at in range(MANY)])
+    nothing = LEDGER.claimed.get("plans", 0)
+
+    with closing(open_service(tmp_path)) as service:
+        found = service.changes(*versions(service, made.ref, 1, 2), PlanRequest(filter="id = 1"))
+
+        assert len(found.added.files) == MANY
+        assert LEDGER.claimed["plans"] - nothing >= 165 * MANY
+        del found
+        assert LEDGER.claimed["plans"] == nothing

@@ -13,6 +13,7 @@ import pytest
 
 from app.planning.plan.answers import Plan, PlanWarnings, answer_plan
 from app.planning.plan.file_plan import SkipStep
+from app.planning.plan.planned_files import FILE_BYTES
 from app.planning.request.filters import read_filter
 from app.planning.request.limits import Limits
 from app.planning.request.requests import IndexFileRef, PlanRequest, SelectionForm, SnapshotSelector, TableRef
@@ -168,6 +169,21 @@ def service(warehouse: Path) -> Iterator[IndexService]:
 def table(service: IndexService, warehouse: Path, name: str, database: str = "pypaimon") -> Written:
     version = service.resolve(TableRef("golden", database, name), SnapshotSelector())
     return Written.read(version, warehouse / f"{database}.db" / name)
+
+
+@pytest.mark.parametrize(("name", "condition"), [("parts", "s IN ('s1', 's2')"), ("updated", "n = 3")])
+def test_what_the_rows_that_global_indexes_find_take_is_counted_for_the_claim(
+    service: IndexService, warehouse: Path, name: str, condition: str
+) -> None:
+    """Of files that are read alone, and of files whose columns are joined."""
+    version = table(service, warehouse, name).version
+    predicate = read_filter(condition, version.schema.fields, Limits(), version.relation(None), None)
+
+    state = Planner(version, PlanRequest(selection=SelectionForm.POSITIONS), predicate).run()
+
+    found = len(state.positions) + len(state.joined_rows)
+    assert found
+    assert state.answer_bytes >= FILE_BYTES * found
 
 
 @pytest.fixture(params=tables())

@@ -28,6 +28,7 @@ from app.storage.disk import disk_tier
 from app.storage.disk.disk_tier import DiskTier
 from app.storage.range_reading import RangeReader
 from app.storage.shared_tier import SharedCacheState, SharedTier
+from app.work import LEDGER
 from benchmarks.events import CAT, DATABASE, ID, TABLE
 from benchmarks.index_bodies import keys_of
 from benchmarks.services import KEYS, KEYS_BESIDE
@@ -135,6 +136,25 @@ def test_a_new_service_reads_no_manifest_and_no_index_file(fleet: Fleet) -> None
         assert fleet.plans(second) == before
         assert told(second).misses == told(second).written == 0
         assert told(second).hits > 0
+
+
+def test_what_is_fetched_of_a_manifest_is_claimed_until_it_is_cached(tmp_path: Path) -> None:
+    class Watched(SharedTier):
+        def get(self, key: bytes, expected_bytes: int = 0) -> Any:
+            entry = super().get(key, expected_bytes)
+            claimed.append(LEDGER.claimed["decoding"])
+            return entry
+
+    fleet, claimed = Fleet(tmp_path), list[int]()
+    fleet.fill()
+    sizes = [path.stat().st_size for path in fleet.table.glob("manifest/manifest-[0-9]*")]
+
+    with fleet.service(Watched(Warehouse("shared", str(fleet.shared)), KEY)) as second:
+        second.plan(EVENTS, PlanRequest())
+
+        assert told(second).hits == len(claimed) == MANIFESTS
+        assert min(claimed) >= min(sizes)
+        assert LEDGER.claimed["decoding"] == 0
 
 
 def test_warming_loads_what_is_shared_of_index_files_and_reads_none(beside: Fleet) -> None:

@@ -49,7 +49,7 @@ class PlanState:
     distrusted: NDArray[np.bool_]
     # Rows outside which nothing matches, where indexes found them.
     answers: dict[int, Rows] = field(default_factory=dict)
-    # About how much memory the rows take that file indexes found.
+    # About how much memory the rows take that indexes found.
     answer_bytes: int = 0
     # Remaining rows, where these are not all rows and the request needs them.
     positions: dict[int, Positions] = field(default_factory=dict)

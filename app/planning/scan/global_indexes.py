@@ -8,7 +8,7 @@ files cannot be read: their data files are kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,7 +23,7 @@ from app.global_index import finds_complement, searches
 from app.planning.plan.explanation import MeasuredSteps
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
-from app.planning.scan.index_filter import IndexFilter
+from app.planning.scan.index_filter import IndexFilter, bytes_of_rows, claim_rows
 from app.planning.scan.indexed_ranges import IndexedColumn, IndexedRange
 from app.planning.scan.row_id_groups import RowIdGroups
 from app.planning.side_files.pieces import FileSearch, SearchResult, run_searches
@@ -106,8 +106,8 @@ class GlobalIndexes:
                 self._judge(state, groups, judged[rows > 0], predicate, matches)
         self._warn_of_uncovered_rows(groups, kept, matches)
 
-    def find_rows(self, state: PlanState) -> None:
-        """Notes the rows that can match, of files that are kept."""
+    def find_rows(self, state: PlanState, claim: Callable[[int], None]) -> None:
+        """Notes the rows that can match, of files that are kept; ``claim`` claims their memory."""
         for judged in self._judged:
             kept = state.is_left(judged.files)
             files, first = judged.files[kept], judged.first_rows[kept]
@@ -115,6 +115,8 @@ class GlobalIndexes:
             exact = count_within(judged.may, first, last) == count_within(judged.must, first, last)
             rows = rows_within(judged.may, first, last)
             for file, positions, is_exact in zip(files.tolist(), rows, exact.tolist(), strict=True):
+                state.answer_bytes += bytes_of_rows(positions)
+                claim_rows(state, claim)
                 if not state.raw_convertible[file]:
                     state.joined_rows[file] = positions
                     continue

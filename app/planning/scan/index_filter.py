@@ -199,10 +199,8 @@ class IndexFilter:
         self._apply(state, files, places, decisions, predicate)
         for at, rows in decisions.rows.items():
             state.answers[int(files[at])] = rows
-            state.answer_bytes += _bytes_of(rows.positions)
-        # A plan of few files should not wait for memory.
-        if state.answer_bytes >= _LEAST_CLAIM_BYTES:
-            self.claim(state.answer_bytes)
+            state.answer_bytes += bytes_of_rows(rows.positions)
+        claim_rows(state, self.claim)
 
     def _apply(
         self,
@@ -254,7 +252,14 @@ class IndexFilter:
             self.unreadable(state, file, error)
 
 
-def _bytes_of(rows: BitMap) -> int:
+def claim_rows(state: PlanState, claim: Callable[[int], None]) -> None:
+    """Claim the rows found so far; a plan of few files should not wait for memory."""
+    if state.answer_bytes >= _LEAST_CLAIM_BYTES:
+        claim(state.answer_bytes)
+
+
+def bytes_of_rows(rows: BitMap) -> int:
+    """Return about how much memory the rows of a file take."""
     if len(rows) <= _FEW_ROWS:
         return FILE_BYTES
     sizes = rows.get_statistics()

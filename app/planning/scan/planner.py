@@ -188,7 +188,7 @@ class Planner:
             state.considered = named
         if self._wants_rows:
             indexes.find_rows(state)
-            global_indexes.find_rows(state)
+            global_indexes.find_rows(state, self.claim)
             state.narrow_to_answers()
         else:
             # Indexes return rows in passing, depending on how they were asked: these must not narrow files.
