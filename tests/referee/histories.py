@@ -245,7 +245,8 @@ class Drawing:
             change = {"change": rng.choice(("set", "set", "unset")), "key": key, "value": rng.choice(choices)}
             return {"do": "alter", "writer": READER, **change}
         others = [] if what == "compact" else [each for each in writers if each in PYTHONS]
-        column = rng.choice([name for name in self._columns if name != "p"])
+        # Columns may all have been dropped but the partition's.
+        column = rng.choice([name for name in self._columns if name != "p"] or [*self._columns])
         step: Step = {"do": what, "writer": rng.choice((EVOLUTION, *others)), "column": column}
         if what == "update":
             values = [value(rng, self._columns[column], self._clocks) for _ in range(3)]
