@@ -183,6 +183,15 @@ public class Engine {
     catalog.alterTable(name(n), List.of(change), false);
   }
 
+  /** Merges all manifests, whoever wrote them, into one. */
+  static void merge(JsonNode n) throws Exception {
+    FileStoreTable table = table(n);
+    try (BatchTableCommit commit = table.newBatchWriteBuilder().newCommit()) { commit.compactManifests(); }
+    Snapshot latest = table(n).snapshotManager().latestSnapshot();
+    int manifests = table.store().manifestListFactory().create().readDataManifests(latest).size();
+    if (manifests != 1) throw new IllegalStateException(manifests + " manifests");
+  }
+
   static DataSplit split(DataSplit of, List<DataFileMeta> files, boolean raw) {
     List<DeletionFile> vectors = new ArrayList<>();
     for (DataFileMeta file : files) vectors.add(of.deletionFiles().map(each -> each.get(of.dataFiles().indexOf(file))).orElse(null));
@@ -291,6 +300,7 @@ public class Engine {
       case "write": write(n); break;
       case "compact": compact(n); break;
       case "delete": delete(n); break;
+      case "merge": merge(n); break;
       case "alter": alter(n); break;
       case "read": read(n, answer); break;
       case "options": options(answer); break;

@@ -23,7 +23,7 @@ def main() -> int:
     asked = _arguments()
     with (
         TemporaryDirectory(prefix="paimon-index-referee-") as directory,
-        Court.opened(Path(directory)) as court,
+        Court.opened(Path(directory), asked.merged) as court,
     ):
         total = Run()
         errors = print_runs(
@@ -56,6 +56,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", default="1")
     parser.add_argument("--first", type=int, default=0, help="the number of the first table")
     parser.add_argument("--table", help="the seed of one table, as an error names it")
+    parser.add_argument(
+        "--merged", metavar="ZONE", help="files of every writer in a manifest that the engine merged"
+    )
     parser.add_argument("--only", help="one condition, asked at every selector")
     return parser.parse_args()
 

@@ -189,6 +189,7 @@ class Drawing:
             + ("alter",) * 8
             + (
                 "compact",
+                "merge",
                 "delete",
                 "delete",
                 "tag",

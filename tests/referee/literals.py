@@ -157,14 +157,16 @@ def value(rng: Random, written: str, clocks: Sequence[str] = ()) -> str | None:
             return rng.choice(_DAYS)
         case "TIMESTAMP":
             some = clocks if clocks and rng.random() < 0.4 else _CLOCKS
-            return _clock(rng.choice(some), int(rest[0]), "LOCAL" in rest)
+            return clock(rng.choice(some), written)
     return rng.choice(_TEXTS)[: 5 if rest.startswith("5)") else None]
 
 
-def _clock(written: str, digits: int, is_instant: bool) -> str:
-    clock, _, fraction = written.partition(".")
-    text = clock + (f".{fraction[:digits]}" if fraction and digits else "")
-    return text.replace(" ", "T") + "Z" if is_instant else text
+def clock(text: str, written: str) -> str:
+    """A wall clock as a value of a type of timestamps, cut to its digits."""
+    digits = int(written.partition("(")[2][0])
+    seconds, _, fraction = text.partition(".")
+    cut = seconds + (f".{fraction[:digits]}" if fraction and digits else "")
+    return cut.replace(" ", "T") + "Z" if "LOCAL" in written else cut
 
 
 def quoted(text: str) -> str:

@@ -23,7 +23,10 @@ READER: Final = "paimon-bundle:1.4.2"
 ENGINES: Final = (READER, "paimon-bundle:1.3.1")
 EVOLUTION: Final = "evolution:1.4.2"
 """The engine that builds global indexes, updates columns and compacts tables with data evolution."""
-PYTHONS: Final = ("pypaimon:1.3.1", "pypaimon:1.4.2", "pypaimon:2.0.0", "pypaimon:2.1.0")
+PYTHONS: Final = (
+    *("pypaimon:1.3.1", "pypaimon:1.4.2", "pypaimon:2.0.0", "pypaimon:2.1.0"),
+    "pypaimon-rust:0.4.0",
+)
 
 _PATIENCE_SECONDS: Final = 60
 _HERE: Final = Path(__file__).parent
@@ -39,19 +42,21 @@ _ZONES: Final = {"pypaimon:1.3.1": "Asia/Tokyo", "pypaimon:1.4.2": "America/St_J
 class Processes:
     """Those of one warehouse."""
 
-    def __init__(self, warehouse: Path, scratch: Path) -> None:
+    def __init__(self, warehouse: Path, scratch: Path, zone: str | None = None) -> None:
         self.warehouse = warehouse
         self._scratch = scratch
+        self._zone = zone
         self._running: dict[str, subprocess.Popen[str]] = {}
         self._jobs: Jobs | None = None
 
     @classmethod
     @contextmanager
-    def of(cls, directory: Path) -> Iterator[Processes]:
+    def of(cls, directory: Path, zone: str | None = None) -> Iterator[Processes]:
+        """Those of a new warehouse, with Python on machines of ``zone``, by default each of its own."""
         warehouse, scratch = directory / "warehouse", directory / "scratch"
         warehouse.mkdir()
         scratch.mkdir()
-        processes = cls(warehouse, scratch)
+        processes = cls(warehouse, scratch, zone)
         try:
             yield processes
         finally:
@@ -99,10 +104,13 @@ class Processes:
     def _start(self, writer: str) -> subprocess.Popen[str]:
         name, _, release = writer.partition(":")
         environment = dict(os.environ)
-        if name == "pypaimon":
-            python = python_with(f"pypaimon-{release}", (f"pypaimon=={release}", "backports.zstd"))
-            command = [str(python), str(_HERE / "pypaimon_writer.py")]
-            environment["TZ"] = _ZONES.get(writer, "UTC")
+        if name.startswith("pypaimon"):
+            packages: tuple[str, ...] = (f"{name}=={release}", "backports.zstd")
+            # Tables of pypaimon-rust do not tell their columns in the way of pypaimon.
+            packages += () if name == "pypaimon" else ("pypaimon==2.1.0", "pyarrow==19.0.1")
+            python = python_with(f"{name}-{release}", packages)
+            command = [str(python), str(_HERE / "pypaimon_writer.py"), name]
+            environment["TZ"] = self._zone or _ZONES.get(writer, "UTC")
         else:
             bundle = READER if writer == EVOLUTION else writer
             path = ":".join(str(maven_jar(each)) for each in (f"org.apache.paimon:{bundle}", *_HADOOP))

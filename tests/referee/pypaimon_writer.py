@@ -1,7 +1,8 @@
 """Writes with pypaimon what a line of JSON says, and answers with a line.
 
-``python pypaimon_writer.py WAREHOUSE`` runs in an environment with some release of pypaimon, and imports
-nothing of the project.
+``python pypaimon_writer.py pypaimon WAREHOUSE`` runs in an environment with some release of pypaimon, and
+imports nothing of the project. With ``pypaimon-rust`` in its place pypaimon tells the columns, and the other
+package writes.
 """
 
 import datetime as dt
@@ -20,28 +21,31 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-def main(warehouse: str) -> None:
+def main(package: str, warehouse: str) -> None:
     # pypaimon prints as it likes, which must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    catalog = CatalogFactory.create({"warehouse": warehouse})
+    catalog = writing = CatalogFactory.create({"warehouse": warehouse})
+    if package == "pypaimon-rust":
+        writing = import_module("pypaimon_rust.datafusion").PaimonCatalog({"warehouse": warehouse})
     for line in sys.stdin:
         answer = {}
         try:
             request = json.loads(line)
-            act(catalog.get_table(f"referee.{request['table']}"), request)
+            name = f"referee.{request['table']}"
+            act(catalog.get_table(name), writing.get_table(name), request)
         except BaseException as error:  # noqa: BLE001 - whatever it says goes to the test
             answer["error"] = f"{type(error).__name__}: {error}"
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
 
-def act(table: Any, request: dict[str, Any]) -> None:
-    """Does what a request says; releases without global indexes fail."""
+def act(table: Any, writing: Any, request: dict[str, Any]) -> None:
+    """Does what a request says, rows by ``writing``; releases without global indexes fail."""
     column, kind = request.get("column", ""), request.get("kind", "")
     match request["do"]:
         case "write":
-            write(table, request["rows"])
+            write(writing, table.fields, request["rows"])
         case "index":
             create = import_module("pypaimon.globalindex.create_global_index").create_global_index
             create(table, column, index_type=kind)
@@ -67,9 +71,9 @@ def update(table: Any, column: str, rows: list[int], texts: list[str | None]) ->
     commit.close()
 
 
-def write(table: Any, rows: list[dict[str, str]]) -> None:
+def write(table: Any, fields: list[Any], rows: list[dict[str, str]]) -> None:
     """Appends rows, which are objects of texts by column."""
-    schema = PyarrowFieldParser.from_paimon_schema(table.fields)
+    schema = PyarrowFieldParser.from_paimon_schema(fields)
     columns = [
         pa.array([value(row.get(field.name), field.type) for row in rows], stored(field.type)).cast(
             field.type
@@ -78,10 +82,13 @@ def write(table: Any, rows: list[dict[str, str]]) -> None:
     ]
     builder = table.new_batch_write_builder()
     writer, commit = builder.new_write(), builder.new_commit()
-    writer.write_arrow(pa.Table.from_arrays(columns, schema=schema))
+    written = pa.RecordBatch.from_arrays(columns, schema=schema)
+    is_rust = "rust" in type(table).__module__
+    writer.write_arrow(written if is_rust else pa.Table.from_batches([written]))
     commit.commit(writer.prepare_commit())
     writer.close()
-    commit.close()
+    if not is_rust:
+        commit.close()
 
 
 def stored(arrow: pa.DataType) -> pa.DataType:
@@ -110,4 +117,4 @@ def value(text: str | None, arrow: pa.DataType) -> Any:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

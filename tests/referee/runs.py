@@ -17,11 +17,14 @@ from app.main import create_app
 from app.settings import Settings
 from tests.api.conftest import listening
 from tests.referee.histories import Drawing, History, Options, shown
+from tests.referee.merged import merged_history
 from tests.referee.processes import READER, Processes
 from tests.referee.trials import WAREHOUSES, Failure, Run, Trial
 
 _CONDITIONS: Final = 8
 """Of one selector."""
+_CONDITIONS_OF_MERGED: Final = 40
+"""Of tables that take longer to make, and have nothing but files of many writers."""
 
 
 @dataclass
@@ -31,12 +34,18 @@ class Court:
     http: httpx.Client
     options: Options
     names: Iterator[str]
+    draws_merged: bool
 
     @classmethod
     @contextmanager
-    def opened(cls, directory: Path) -> Iterator[Court]:
-        """Starts everything for the time of a block."""
-        with Processes.of(directory) as processes:
+    def opened(cls, directory: Path, merged_in: str | None = None) -> Iterator[Court]:
+        """Starts everything for the time of a block.
+
+        Args:
+            merged_in: the zone of all machines with Python. Every writer appends to each table, and the
+                engine merges their manifests into one.
+        """
+        with Processes.of(directory, merged_in) as processes:
             settings: dict[str, Any] = {
                 "warehouses": {name: str(processes.warehouse) for name in WAREHOUSES},
                 "engine_writes_only": WAREHOUSES[1:],
@@ -48,11 +57,12 @@ class Court:
                 listening(create_app(Settings.load(**settings)), lifespan="on") as http,
             ):
                 names = (f"t{number}" for number in itertools.count())
-                yield cls(processes, service, http, options, names)
+                yield cls(processes, service, http, options, names, merged_in is not None)
 
     def run(self, seed: str, only: str | None = None) -> tuple[Run, list[str]]:
         """The table of a seed: what was counted, and a text for each failure, made small."""
-        history = Drawing(Random(seed), self.options).history()
+        rng = Random(seed)
+        history = merged_history(rng) if self.draws_merged else Drawing(rng, self.options).history()
         run, failures = self._try(history, seed, only)
         texts = []
         for failure in failures[:3]:
@@ -65,7 +75,8 @@ class Court:
         trial = Trial(self.processes, self.service, self.http, next(self.names))
         rng = Random(f"{seed} asks")
         failure = trial.make(history, rng)
-        asked = trial.ask(history, Random(f"{seed} questions"), _CONDITIONS, only)
+        conditions = _CONDITIONS_OF_MERGED if self.draws_merged else _CONDITIONS
+        asked = trial.ask(history, Random(f"{seed} questions"), conditions, only)
         found = [failure] if failure is not None else list(asked)
         trial.drop()
         return trial.run, found
