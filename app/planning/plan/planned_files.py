@@ -300,7 +300,8 @@ def _with_moved_paths(
     Returns a warning, too, if partitions have no directory.
     """
     codes, external = np.asarray(table.column("partition_code")), table.column("external_path")
-    moved = version.moved_partitions(codes[external.is_null()])
+    inside = codes if external.null_count == len(external) else codes[external.is_null()]
+    moved = version.moved_partitions(inside)
     if not moved:
         return table, ()
     partitions, source = version.contents().columns.partitions, version.source
