@@ -13,7 +13,7 @@ from tests.referee.trials import Run
 pytestmark = pytest.mark.long
 
 CASES = 2_000
-CASES_OF_MERGED = 500
+CASES_OF_MERGED = 200
 
 needs_java = pytest.mark.skipif(
     shutil.which("java") is None or shutil.which("mvn") is None, reason="Java or Maven is missing"
