@@ -20,6 +20,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import cache
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -28,19 +29,36 @@ from typing import Any, Final
 from urllib.request import urlopen
 
 import numpy as np
+import pyarrow as pa
 
 _FIRST_RUNS: Final = 6
 _RUNS: Final = {"point": 15, "range": 15, "in": 5}
-_FACTOR: Final = 0x9E37_79B9_7F4A_7C15 % (1 << 40) | 1
-_IDS: Final = 1 << 40
+FACTOR: Final = 0x9E37_79B9_7F4A_7C15 % (1 << 40) | 1
+IDS: Final = 1 << 40
 """Ids are row ids times an odd number, modulo this."""
 _KEYS_OF_A_FILE: Final = 1_200_000
 _BLOCK_ENTRIES: Final = 4_000
 _IN: Final = 1_000
 
 
-def make(directory: Path, files: int, rows: int) -> None:
-    """Writes a table of so many files with so many rows each, and an index of its ids over all of them."""
+def make(
+    directory: Path,
+    files: int,
+    rows: int,
+    *,
+    index_files: int | None = None,
+    block_entries: int = _BLOCK_ENTRIES,
+    expanding: Sequence[int] = (),
+) -> Path:
+    """Writes a table of so many files with so many rows each, and an index of its ids over all of them.
+
+    Args:
+        index_files: if given, so many, each of which may have any key.
+        block_entries: entries of a block.
+        expanding: if given, index files have a few bytes that expand to so many zeros, by turns.
+
+    Returns the directory of the table.
+    """
     from app.table.manifests.index_manifest import IndexEntry  # noqa: PLC0415 - not where pypaimon plans
     from app.table.manifests.manifest_entry import FileKind, ManifestEntry  # noqa: PLC0415 - likewise
     from app.types import DataField, parse_type  # noqa: PLC0415 - likewise
@@ -69,14 +87,19 @@ def make(directory: Path, files: int, rows: int) -> None:
         for at in range(files)
     ]
     total = files * rows
-    ids = (np.arange(total, dtype=np.uint64) * np.uint64(_FACTOR) % np.uint64(_IDS)).astype(np.int64)
+    ids = (np.arange(total, dtype=np.uint64) * np.uint64(FACTOR) % np.uint64(IDS)).astype(np.int64)
     order = np.argsort(ids)
+    count = -(-total // _KEYS_OF_A_FILE) if index_files is None else index_files
     index_entries = []
-    for start in range(0, total, _KEYS_OF_A_FILE):
-        some = order[start : start + _KEYS_OF_A_FILE]
+    for at in range(count):
+        some = order[at * _KEYS_OF_A_FILE :][:_KEYS_OF_A_FILE] if index_files is None else order[at::count]
         keys = ids[some]
-        content = _btree(keys, some)
-        name = f"btree-global-index-{start}.index"
+        content = (
+            _built_to_expand(expanding[at % len(expanding)])
+            if expanding
+            else _btree(keys, some, block_entries)
+        )
+        name = f"btree-global-index-{at}.index"
         (made.directory / "index" / name).write_bytes(content)
         ends = b"".join(struct.pack("<iq", 8, int(key)) for key in keys[[0, -1]]) + b"\0\1\0"
         covered = GlobalIndex(0, total - 1, 0, None, ends)
@@ -85,12 +108,13 @@ def make(directory: Path, files: int, rows: int) -> None:
     made.commit(entries, index_entries=index_entries)
     snapshot = made.directory / "snapshot" / "snapshot-1"
     snapshot.write_text(snapshot.read_text().replace('"version"', f'"nextRowId": {total}, "version"'))
+    return made.directory
 
 
-def _btree(keys: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> bytes:
+def _btree(keys: np.ndarray[Any, Any], rows: np.ndarray[Any, Any], block_entries: int) -> bytes:
     parts, index, at = [], [], 0
-    for start in range(0, len(keys), _BLOCK_ENTRIES):
-        some = slice(start, start + _BLOCK_ENTRIES)
+    for start in range(0, len(keys), block_entries):
+        some = slice(start, start + block_entries)
         stored = _block(*_entries(keys[some], rows[some]))
         last = struct.pack("<q", int(keys[some][-1]))
         index.append((last, _varint(at) + _varint(len(stored) - 5)))
@@ -98,11 +122,20 @@ def _btree(keys: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> bytes:
         at += len(stored)
     listed = [_varint(len(key)) + key + _varint(len(value)) + value for key, value in index]
     stored = _block(b"".join(listed), np.cumsum([0, *map(len, listed)][:-1]))
-    return (
-        b"".join(parts)
-        + stored
-        + struct.pack("<qiqqiqiii", 0, 0, 0, at, len(stored) - 5, 0, 0, 1, 0x50425449)
-    )
+    return b"".join(parts) + stored + _footer(at, len(stored) - 5)
+
+
+@cache
+def _built_to_expand(length: int) -> bytes:
+    """An index file whose index block is a few bytes, and so many zeros once it is expanded."""
+    zeros: bytes = pa.Codec("zstd").compress(bytes(length), asbytes=True)
+    packed = _varint(length) + zeros + b"\1"
+    return packed + struct.pack("<I", zlib.crc32(packed)) + _footer(0, len(packed) - 1)
+
+
+def _footer(at: int, size: int) -> bytes:
+    """The end of a file whose index block is there."""
+    return struct.pack("<qiqqiqiii", 0, 0, 0, at, size, 0, 0, 1, 0x50425449)
 
 
 def _entries(keys: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> tuple[bytes, np.ndarray[Any, Any]]:
@@ -238,8 +271,8 @@ class _Process:
 def _conditions(form: str, total: int, seed: str) -> Iterator[list[int]]:
     random = Random(seed)
     while True:
-        ids = [random.randrange(total) * _FACTOR % _IDS for _ in range(_IN if form == "in" else 1)]
-        yield sorted([ids[0], ids[0] + _IDS // 50_000] if form == "range" else ids)
+        ids = [random.randrange(total) * FACTOR % IDS for _ in range(_IN if form == "in" else 1)]
+        yield sorted([ids[0], ids[0] + IDS // 50_000] if form == "range" else ids)
 
 
 def compare(

@@ -1,5 +1,7 @@
 """``python -m benchmarks.bounds``: memory in control groups, two warehouses side by side, overload, bursts.
 
+The section of global indexes has tables of its own, and measures memory, too.
+
 Callers are processes of their own, and share the machine's cores with the server. What takes too long is
 measured twice, since other programs of the machine take time, too; with ``--quick`` it is only printed.
 """
@@ -22,10 +24,13 @@ from benchmarks.bounds import bursts, memory, neighbours
 from benchmarks.bounds.asking import (
     DEAR,
     EVERYTHING,
+    EXPANDING,
     EXPLAIN,
     ICEBERG,
     IN_MANY,
     IN_ONE,
+    INDEXED,
+    LONG_BLOCKS,
     OF_THE_CONTRACT,
     ORC,
     ORS,
@@ -35,6 +40,7 @@ from benchmarks.bounds.asking import (
     answers,
     asked_all_the_time,
 )
+from benchmarks.bounds.indexed_tables import INDEXED_TABLES, write_indexed_tables
 from benchmarks.bounds.tables import write_tables
 from benchmarks.control_groups import control_group
 from benchmarks.events import DATABASE
@@ -43,6 +49,7 @@ from benchmarks.runner import in_process
 from benchmarks.soak.serving import server
 
 _LIMITS: Final = (384, 512, 768, 1_024, 1_536, 2_048)
+_LIMITS_OF_INDEXES: Final = (512, 1_024, 2_048)
 _CALLERS: Final = (1, 3, 12)
 _TIMES: Final = 5
 _GOODPUT: Final = 0.85
@@ -51,7 +58,7 @@ _AT_ONCE: Final = 6
 _ROUNDS: Final = 4
 _IMPATIENCE_SECONDS: Final = 0.4
 _PLAN: Final = f"/v1/main/databases/{DATABASE}/tables/plain/plan"
-_PARTS: Final = ("memory", "neighbours", "overload", "burst")
+_PARTS: Final = ("memory", "indexes", "neighbours", "overload", "burst")
 
 
 def main() -> int:
@@ -66,6 +73,15 @@ def main() -> int:
             callers = (1, 3) if asked.quick else _CALLERS
             wanted = [IN_ONE, IN_MANY, EXPLAIN, ICEBERG] if asked.quick else named
             faults += _print(memory.HEAD, _memory(warehouse, wanted, limits, callers))
+        if "indexes" in asked.parts:
+            write_indexed_tables(warehouse, ("expanding", "long_blocks") if asked.quick else INDEXED_TABLES)
+            limits = (512,) if asked.quick else _LIMITS_OF_INDEXES
+            indexed = [
+                each
+                for each in ((EXPANDING, LONG_BLOCKS) if asked.quick else INDEXED)
+                if asked.only is None or asked.only in each.name
+            ]
+            faults += _print(memory.HEAD, _memory(warehouse, indexed, limits, _CALLERS))
         if "neighbours" in asked.parts:
             wanted = [ORS, IN_MANY] if asked.quick else [each for each in named if each is not EVERYTHING]
             faults += _print(neighbours.HEAD, _neighbours(warehouse, wanted, is_timed=not asked.quick))

@@ -16,6 +16,8 @@ from itertools import chain, count
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
+from benchmarks.bounds.indexed_tables import FILES as INDEXED_FILES
+from benchmarks.bounds.indexed_tables import files_of, ids_of
 from benchmarks.bounds.tables import BODIES, COLUMNAR_FILES, FILES, LAYOUT
 from benchmarks.events import DATABASE, FIRST_PRIVATE_CATEGORY, NUMBERS, ids
 from benchmarks.index_bodies import categories_of_rows
@@ -362,7 +364,39 @@ EVERYTHING: Final = Dear(
     callers=(3 * len(DEAR),),
 )
 
-_ALL: Final = (*DEAR, PIPE, EVERYTHING)
+
+def _indexed(name: str, table: str, rows: int = 0) -> Dear:
+    """Asks for the ids of so many rows, or for nearly all ids."""
+
+    def rows_of(number: int) -> range:
+        return range(number, number + rows)
+
+    def ask(caller: Caller, number: int) -> Answer:
+        written = f"id IN ({', '.join(map(str, ids_of(rows_of(number))))})" if rows else f"id >= {number}"
+        return _of_plan(number, *caller.of_table(table, "plan", {"filter": written, "page_size": 1_000}))
+
+    def truth(number: int) -> frozenset[str]:
+        return (
+            files_of(table, rows_of(number))
+            if rows
+            else frozenset(f"data-{at}.parquet" for at in range(INDEXED_FILES))
+        )
+
+    return Dear(name, ask, truth, callers=(1, 12))
+
+
+EXPANDING: Final = _indexed("global indexes built to expand", "expanding", 1_000)
+LONG_BLOCKS: Final = _indexed("IN of 1,000 keys, blocks of 100,000 entries", "long_blocks", 1_000)
+INDEXED: Final = (
+    EXPANDING,
+    LONG_BLOCKS,
+    _indexed("all keys, blocks of 100,000 entries", "long_blocks"),
+    _indexed("IN of 1,000 keys, a global index of 340 MB", "large", 1_000),
+    _indexed("all keys, a global index of 340 MB", "large"),
+    _indexed("a key that 30,000 index files may have", "scattered", 1),
+)
+
+_ALL: Final = (*DEAR, PIPE, EVERYTHING, *INDEXED)
 """Each is known by its place to the processes of callers."""
 
 
