@@ -54,7 +54,6 @@ def create_service(settings: Settings) -> IndexService:
         warehouses,
         cache_bytes=budget.caches,
         limits=settings.limits,
-        time_zone=settings.time_zone,
         disk=disk,
         shared=shared,
         with_shapes=settings.filter_shapes,

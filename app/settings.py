@@ -21,7 +21,6 @@ from app.planning.request import TableRef
 from app.planning.request.limits import SHARE_OF_DEADLINE, Limits
 from app.suggestions import alike
 from app.table import is_name
-from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -75,7 +74,6 @@ class Settings(BaseSettings):
     workers: Positive = 1
     threads: Positive = 16
 
-    time_zone: str | None = None
     auth: Literal["on", "off"] = "on"
     tokens_file: str | None = None
     docs_access: OpenOrToken = "open"
@@ -181,13 +179,6 @@ class Settings(BaseSettings):
             # Every caller who may load a table receives these, so credentials are not allowed.
             if name not in ICEBERG_S3:
                 raise ValueError(f"{name!r} is none of {', '.join(ICEBERG_S3)}")
-        return value
-
-    @field_validator("time_zone")
-    @classmethod
-    def _check_time_zone(cls, value: str | None) -> str | None:
-        if value is not None:
-            session_zone(value)
         return value
 
     @field_validator("engine_writes_only")

@@ -28,8 +28,6 @@ SYNONYMS: Final = {
     "sort": "top_n",
     "sql": "filter",
     "timestamp": "timestamp_millis",
-    "timezone": "time_zone",
-    "tz": "time_zone",
     "where": "filter",
 }
 """Other words for members of requests."""

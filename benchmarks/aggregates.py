@@ -51,4 +51,4 @@ def _count(service: IndexService, random: Random) -> int:
 
 def _groups(service: IndexService, request: AggregateRequest) -> int:
     version = service.resolve(EVENTS, SnapshotSelector())
-    return len(aggregate(version, request, Limits(), None).groups)
+    return len(aggregate(version, request, Limits()).groups)

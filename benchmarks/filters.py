@@ -10,9 +10,9 @@ from random import Random
 from typing import Final
 
 from app.api.http.strict_json import read_json
-from app.predicates.binding.binding import bind
+from app.predicates.binding import bind
 from app.predicates.json_reader import read_lists
-from app.predicates.sql.reader import read_sql
+from app.predicates.text import read_text
 from app.types import DataField, parse_type
 from benchmarks.workload import Suite, Target, Workload
 
@@ -30,16 +30,17 @@ def _workloads(directory: Path) -> Iterator[Workload]:  # noqa: ARG001 - suites 
     random = Random(LITERALS)
     numbers = [random.randrange(1 << 62) for _ in range(LITERALS)]
     texts = [f"key-{number}" for number in numbers]
-    for name, values, data_type in (("numbers", numbers, "BIGINT"), ("texts", texts, "STRING")):
+    for name, values, data_type in (("numbers", numbers, "BIGINT"), ("strings", texts, "STRING")):
         field = DataField(0, "c", parse_type(data_type))
-        sql = f"c IN ({', '.join(map(repr, values))})"
+        text = f"c IN ({', '.join(map(repr, values))})"
         body = json.dumps({"c": values}).encode()
-        yield Workload(f"filter read, {name} of SQL", LITERALS, partial(_of_sql, sql, field), target=_TARGET)
+        of_text = partial(_of_text, text, field)
+        yield Workload(f"filter read, {name} of text", LITERALS, of_text, target=_TARGET)
         yield Workload(f"filter read, {name} of JSON", LITERALS, partial(_of_json, body, field))
 
 
-def _of_sql(text: str, field: DataField) -> None:
-    bind(read_sql(text), [field])
+def _of_text(text: str, field: DataField) -> None:
+    bind(read_text(text), [field])
 
 
 def _of_json(body: bytes, field: DataField) -> None:

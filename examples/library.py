@@ -16,7 +16,7 @@ from app.library import BucketsRequest, PlanRequest, SelectionForm, SortKey, Tab
 
 warehouse = sys.argv[1] if len(sys.argv) > 1 else "demo/warehouse"
 opened = ExitStack()
-service = opened.enter_context(open_service({"main": warehouse}, time_zone="UTC"))
+service = opened.enter_context(open_service({"main": warehouse}))
 sessions = TableRef("main", "demo", "sessions")
 
 # %% Files and rows; `selection` is a pyroaring bitmap of positions, and None means every row.

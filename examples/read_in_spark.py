@@ -43,7 +43,7 @@ print(found.count(), "rows")
 register(spark)
 spark.sql(f"""
     CREATE TEMPORARY VIEW sessions USING paimon_index
-    OPTIONS (path 'main.demo.sessions', url '{service}', prune 'fee = 58.43', time_zone 'UTC')
+    OPTIONS (path 'main.demo.sessions', url '{service}', prune 'fee = 58.43')
 """)
 spark.sql("SELECT count(*) AS sessions, max(rank_no) AS highest FROM sessions WHERE fee = 58.43").show()
 # > +--------+-------+

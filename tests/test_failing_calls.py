@@ -33,7 +33,7 @@ STEP = max(1, 150 // settings().max_examples)
 
 
 def service_of(warehouse: Warehouse) -> IndexService:
-    return IndexService({"golden": warehouse}, cache_bytes=CacheBytes(), limits=Limits(), time_zone="UTC")
+    return IndexService({"golden": warehouse}, cache_bytes=CacheBytes(), limits=Limits())
 
 
 @dataclass(frozen=True, slots=True)

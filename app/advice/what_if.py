@@ -47,11 +47,10 @@ from app.options import split_map_key
 from app.planning import FileIndexes, Version, decide, in_file_schema
 from app.planning.request import PlanRequest, SelectionForm, VersionedRequest
 from app.planning.request.limits import Limits
-from app.planning.request.members import Count, Filter, Listed, Name, Request, TimeZone
+from app.planning.request.members import Count, Filter, Listed, Name, Request
 from app.predicates.model import ALWAYS_TRUE, BoundPredicate
 from app.table import DECODER, PROCESS_BYTES, TableSchema
 from app.types import DataField
-from app.types.session_zone import SessionZone
 from app.work import LEDGER, Claim, check_deadline, remaining_seconds
 
 DEFAULT_FILES: Final = 20
@@ -106,7 +105,6 @@ class WhatIfRequest(VersionedRequest):
         default=DEFAULT_BYTES, description="Most bytes of data files to read; the first file may exceed it."
     )
     seed: Count = Field(default=0, description="Seed of the random choice of files.")
-    time_zone: TimeZone | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +159,8 @@ class WhatIf:
     warnings: Sequence[str]
 
 
-def try_indexes(version: Version, request: WhatIfRequest, limits: Limits, zone: SessionZone | None) -> WhatIf:
-    """Tries indexes on some files of a version; ``zone`` is None if it is not known.
+def try_indexes(version: Version, request: WhatIfRequest, limits: Limits) -> WhatIf:
+    """Tries indexes on some files of a version.
 
     Raises:
         RequestError: an index cannot be on its column, or an option is wrong.
@@ -171,7 +169,7 @@ def try_indexes(version: Version, request: WhatIfRequest, limits: Limits, zone: 
         CorruptFileError: a data file is damaged.
     """
     definitions = _definitions(version, request.indexes)
-    trial = _Trial(version, request, definitions, limits, zone)
+    trial = _Trial(version, request, definitions, limits)
     trials = [trial.plan(written) for written in request.filters]
     for file in dict.fromkeys(chain.from_iterable(filter_trial.chosen for filter_trial in trials)):
         trial.try_file(file, [filter_trial for filter_trial in trials if file in filter_trial.chosen])
@@ -214,7 +212,6 @@ class _Trial:
     request: WhatIfRequest
     definitions: Sequence[IndexDefinition]
     limits: Limits
-    zone: SessionZone | None
     files_read: int = 0
     bytes_read: int = 0
     # By number of the definition, then by file.
@@ -227,7 +224,7 @@ class _Trial:
         version = self.version
         request = PlanRequest(filter=written, selection=SelectionForm.NONE, totals=True)
         with LEDGER.claim("plans", path=version.table.name, line=version.source.warehouse.name) as claim:
-            decisions = decide(version, request, self.limits, self.zone, claim=claim.grow_to)
+            decisions = decide(version, request, self.limits, claim=claim.grow_to)
             self.warnings += decisions.warnings.all
             state = decisions.state
             kept = state.left()

@@ -36,14 +36,11 @@ from app.errors import UnsupportedFormatError
 from app.planning import Version, decide
 from app.planning.request import PlanRequest, SelectionForm
 from app.planning.request.limits import Limits
-from app.types.session_zone import SessionZone
 from app.work import LEDGER, Claim
 
 
-def aggregate(
-    version: Version, request: AggregateRequest, limits: Limits, zone: SessionZone | None
-) -> AggregateAnswer:
-    """Computes the aggregates of a version; ignores the request's selector. ``zone`` is None if unknown.
+def aggregate(version: Version, request: AggregateRequest, limits: Limits) -> AggregateAnswer:
+    """Computes the aggregates of a version; ignores the request's selector.
 
     Raises:
         FilterError: the filter cannot be read, a column is missing, or groups are asked for more than counts.
@@ -57,16 +54,14 @@ def aggregate(
         )
     # Held until the answer is made, since it is made of the rows that the plan finds.
     with LEDGER.claim("plans", path=version.table.name, line=version.source.warehouse.name) as claim:
-        return _answer(version, request, limits, zone, claim)
+        return _answer(version, request, limits, claim)
 
 
-def _answer(
-    version: Version, request: AggregateRequest, limits: Limits, zone: SessionZone | None, claim: Claim
-) -> AggregateAnswer:
+def _answer(version: Version, request: AggregateRequest, limits: Limits, claim: Claim) -> AggregateAnswer:
     question = Question.of(version, request)
     form = SelectionForm.POSITIONS if question.needs_values else SelectionForm.COUNT
-    plan_request = PlanRequest(filter=request.filter, alias=request.alias, selection=form, totals=True)
-    decisions = decide(version, plan_request, limits, zone, claim=claim.grow_to)
+    plan_request = PlanRequest(filter=request.filter, selection=form, totals=True)
+    decisions = decide(version, plan_request, limits, claim=claim.grow_to)
     state = decisions.state
     kept = state.left()
     is_exact = state.is_exact(kept)

@@ -39,7 +39,7 @@ class Question:
         Raises FilterError for a missing column, or groups with more than counts by one column; RequestError
         if a function or a group is not defined for its column.
         """
-        names = Names(version.schema.fields, version.relation(request.alias))
+        names = Names(version.schema.fields, version.relation)
         aggregates = [
             (aggregate, None if aggregate.column is None else names.sort_column(aggregate.column))
             for aggregate in request.aggregates or [_ROWS]

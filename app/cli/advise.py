@@ -116,9 +116,9 @@ def what_if(
     """Try indexes on some data files: how many files would they skip?"""
     request = invocation.read(indexes=[_index(text) for text in index])
     service = invocation.opened.service
-    version, zone = service.resolve(invocation.table, request.selector), service.zone(request.time_zone)
+    version = service.resolve(invocation.table, request.selector)
     with missing_file_means_expired(version):
-        return try_indexes(version, request, invocation.opened.settings.limits, zone)
+        return try_indexes(version, request, invocation.opened.settings.limits)
 
 
 def _index(text: str) -> dict[str, object]:

@@ -23,7 +23,6 @@ from app.cli.options import (
     JsonOption,
     Opened,
     TableArgument,
-    TimeZoneOption,
     WarehouseOption,
     parse_object,
 )
@@ -60,10 +59,7 @@ class Invocation(Generic[Asks]):
 
     def read(self, **more: object) -> Asks:
         """Builds the request with further members. Raises RequestError: a value is not allowed."""
-        members = {**self.members, **more}
-        if "time_zone" in members:
-            members["time_zone"] = self.opened.time_zone(members["time_zone"])
-        return self.request.read(members)
+        return self.request.read({**self.members, **more})
 
 
 def asks(
@@ -78,7 +74,6 @@ def asks(
         name: _Option(request.model_fields[name], (flags or {}).get(name, f"--{name.replace('_', '-')}"))
         for name in members
     }
-    zoned = "time_zone" in request.model_fields
 
     def command(answer: Callable[..., object]) -> Callable[..., None]:
         own = inspect.signature(answer, eval_str=True).parameters
@@ -89,7 +84,6 @@ def asks(
             _parameter(name, option.annotation, defaults.get(name, option.default))
             for name, option in options.items()
         ]
-        parameters += [_parameter("time_zone", TimeZoneOption, None)] if zoned else []
         parameters += [
             _parameter("warehouse", WarehouseOption, None),
             _parameter("allow_external", AllowExternal, None),
@@ -101,8 +95,6 @@ def asks(
             *, warehouse: str | None, allow_external: Sequence[str] | None, as_json: bool, **given: Any
         ) -> None:
             read = {name: option.read(given.pop(name)) for name, option in options.items()}
-            if zoned:
-                read["time_zone"] = given.pop("time_zone")
             table = given.get("table") if "table" in own else given.pop("table", None)
             invocation = Invocation(request, read, table, warehouse, allow_external)
             print_answer(answer(invocation, **given), as_json=as_json)

@@ -34,7 +34,7 @@ def inspect(
     return opened.service.inspect(opened.warehouse, request, request.kind, types, any_place=True)
 
 
-@asks(EvaluateRequest, "filter", "alias", "row_count", "selection", "explain", selection="ranges")
+@asks(EvaluateRequest, "filter", "row_count", "selection", "explain", selection="ranges")
 def evaluate(
     invocation: Invocation[EvaluateRequest], *, files: FileArguments, columns: ColumnsOption
 ) -> object:

@@ -23,7 +23,6 @@ from app.cli.options import (
     FilterOption,
     JsonOption,
     TableArgument,
-    TimeZoneOption,
     WarehouseOptions,
     grouped,
     parse_filter,
@@ -95,7 +94,7 @@ class JobOptions(WarehouseOptions):
         print_answer(report, as_json=self.as_json)
 
     @contextmanager
-    def spark(self, time_zone: str | None = None) -> Iterator[SparkSession]:
+    def spark(self) -> Iterator[SparkSession]:
         """Opens a session for the block. SettingsError: Spark is missing, or does not start."""
         try:
             from pyspark.sql import SparkSession  # noqa: PLC0415 - only jobs need Spark and the client
@@ -112,8 +111,6 @@ class JobOptions(WarehouseOptions):
             builder = builder.master(self.master)
         for name, value in parse_pairs("--conf", self.conf).items():
             builder = builder.config(name, value)
-        if time_zone is not None:
-            builder = builder.config("spark.sql.session.timeZone", time_zone)
         try:
             spark = builder.getOrCreate()
         except Exception as error:
@@ -223,7 +220,7 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
 
 @program.command("upsert", cls=Command)
 @grouped
-def upsert_command(  # noqa: PLR0913 - one parameter per option
+def upsert_command(
     table: TableArgument,
     *,
     paths: Annotated[
@@ -259,13 +256,12 @@ def upsert_command(  # noqa: PLR0913 - one parameter per option
             "MiB of rows.",
         ),
     ] = None,
-    time_zone: TimeZoneOption = None,
     job: JobOptions,
 ) -> None:
     """Write rows to a table, replacing those with the same primary key."""
     opened = job.table(table)
     given = parse_pairs("--read-option", read_options)
-    with job.spark(time_zone) as spark, progress("writing", None) as advance:
+    with job.spark() as spark, progress("writing", None) as advance:
         rows = rows_from_files(
             spark,
             opened,
@@ -291,17 +287,14 @@ def delete_command(
     table: TableArgument,
     *,
     where: Annotated[str, typer.Option(help="Spark SQL condition of the rows to delete.")],
-    time_zone: TimeZoneOption = None,
     job: JobOptions,
 ) -> None:
     """Delete the rows of an append table that meet a condition, by deletion vectors."""
     opened = job.table(table)
     # Starting Spark takes seconds, so errors are raised first.
-    if not job.conf:  # settings of the session can change the meaning of the condition
-        opened.check_filter(where)
     check_deletable(opened.name, opened.latest())
     with (
-        job.spark(time_zone) as spark,
+        job.spark() as spark,
         progress("reading", len(opened.latest().files())) as advance,
     ):
         report = delete(spark, opened, where, advance=advance)
@@ -341,7 +334,6 @@ def plan_command(
     table: TableArgument,
     *,
     filter_text: FilterOption = None,
-    time_zone: TimeZoneOption = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the kept files to a Parquet file.")
     ] = None,
@@ -350,7 +342,7 @@ def plan_command(
     """Plan a filter over very many manifests of an append table, on executors."""
     opened, written = job.table(table), parse_filter(filter_text)
     opened.check_filter(written)
-    with job.spark(time_zone) as spark:
+    with job.spark() as spark:
         manifests = len(opened.latest().manifest_files())
         with progress("planning", manifests) as advance:
             report = plan(spark, opened, written, advance=advance)

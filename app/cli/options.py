@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
-import tzlocal
 
 from app.api.http import read_json
 from app.errors import RequestError, SettingsError
@@ -48,18 +47,13 @@ def _no_path(text: str) -> str:
 
 TableArgument = Annotated[str, typer.Argument(metavar="DATABASE.TABLE", callback=_no_path)]
 FilterOption = Annotated[
-    str | None, typer.Option("--filter", help="Spark SQL condition, or Paimon predicate JSON.")
+    str | None,
+    typer.Option(
+        "--filter", help="Condition, such as \"city = 'Wien' AND id > 5\", or Paimon predicate JSON."
+    ),
 ]
 ColumnsOption = Annotated[
     list[str] | None, typer.Option("--column", metavar="NAME=TYPE", help="Type of a column; repeatable.")
-]
-TimeZoneOption = Annotated[
-    str | None,
-    typer.Option(
-        "--time-zone",
-        help="Time zone of dates and timestamps that name none, such as America/New_York or +05:30. "
-        "Default: that of the environment, or else of this machine.",
-    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the service's JSON.")]
 
@@ -130,10 +124,6 @@ class Opened:
         """Opens this machine's files as a warehouse; paths are absolute, without the first slash."""
         settings = Settings.load(warehouses={_LOCAL: "file:///"})
         return cls(create_service(settings), settings, _LOCAL)
-
-    def time_zone(self, option: str | None) -> str:
-        """The session time zone: that of ``--time-zone``, else of the environment, else of this machine."""
-        return option or self.settings.time_zone or tzlocal.get_localzone_name()
 
     def table(self, name: str) -> TableRef:
         """Reads ``DATABASE.TABLE``."""

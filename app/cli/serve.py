@@ -55,9 +55,6 @@ def serve(  # noqa: PLR0913 - a parameter for each flag
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on; 0 chooses a free port.")] = None,
     workers: Annotated[int | None, typer.Option(help="Number of worker processes.")] = None,
-    time_zone: Annotated[
-        str | None, typer.Option(help="Session time zone of requests that name none.")
-    ] = None,
     allow_external: AllowExternal = None,
     tokens_file: Annotated[
         str | None, typer.Option(metavar="FILE", help="File with access tokens; see paimon-index token new.")
@@ -81,7 +78,6 @@ def serve(  # noqa: PLR0913 - a parameter for each flag
         host=host,
         port=port,
         workers=workers,
-        time_zone=time_zone,
         allow_external=tuple(allow_external) if allow_external else None,
         auth="off" if no_auth else None,
         tokens_file=tokens_file,

@@ -34,7 +34,7 @@ from app.planning.request import DeletionsRequest, LookupRequest, PlanRequest, V
 
 # The command line prints every answer as one page.
 _EVERYTHING = Window(0, sys.maxsize, sys.maxsize)
-_PLAN_MEMBERS = ("filter", "alias", "files", "limit", "selection", "explain", "uris")
+_PLAN_MEMBERS = ("filter", "files", "limit", "selection", "explain", "uris")
 
 
 def _last_page(_next_offset: int | None) -> None:
@@ -132,7 +132,7 @@ def _print_buckets(keys: Sequence[object], answer: Mapping[str, Any]) -> None:
     print_members({**answer, "buckets": named})
 
 
-@asks(AggregateRequest, "filter", "alias", "group_by", "top", *VERSION, flags={"group_by": "--by"}, top=20)
+@asks(AggregateRequest, "filter", "group_by", "top", *VERSION, flags={"group_by": "--by"}, top=20)
 def count(
     invocation: Invocation[AggregateRequest],
     *,
@@ -148,9 +148,9 @@ def count(
     """Count rows, or compute other aggregates, from indexes and statistics alone."""
     request = invocation.read(aggregates=[_aggregate(text) for text in of] if of else None)
     service = invocation.opened.service
-    version, zone = service.resolve(invocation.table, request.selector), service.zone(request.time_zone)
+    version = service.resolve(invocation.table, request.selector)
     with missing_file_means_expired(version):
-        answer = aggregate(version, request, invocation.opened.settings.limits, zone)
+        answer = aggregate(version, request, invocation.opened.settings.limits)
     return InWords(answer, _print_aggregates)
 
 

@@ -64,7 +64,7 @@ from app.predicates.unbound import (
     Or,
     Predicate,
     Unknown,
-    json_literals,
+    listed_literals,
 )
 from app.suggestions import hint
 from app.types import (
@@ -78,9 +78,8 @@ from app.types import (
     TypeRoot,
     parse_json,
 )
-from app.types.civil_time import NANOS_PER_MICRO, read_timestamp
+from app.types.civil_time import NANOS_PER_MICRO, NANOS_PER_MILLI, read_timestamp
 from app.types.json_values import MAX_NUMBER_TEXT, any_decimal, is_integer
-from app.types.session_zone import Instants
 from app.types.values import integer_range, to_float32
 from app.work import check_deadline
 
@@ -265,7 +264,7 @@ class _Reader:
         if fitted is None:
             return self._unknown()
         self._note(field, fitted, is_order=name not in ("eq", "starts-with"))
-        literals = (Literal(fitted.kind, fitted.value),)
+        literals = (Literal(LiteralKind.JSON, fitted.value),)
         if name == "not-eq":
             self.exact = False
             return self._unknown() if fitted.wide else _or_null(name, field, literals)
@@ -281,11 +280,7 @@ class _Reader:
             return self._unknown()
         for literal in placed:
             self._note(field, literal, is_order=False)
-        literals: Sequence[Literal]
-        if all(literal.kind is LiteralKind.JSON for literal in placed):
-            literals = json_literals([literal.value for literal in placed])
-        else:
-            literals = tuple(Literal(literal.kind, literal.value) for literal in placed)
+        literals = listed_literals(LiteralKind.JSON, [literal.value for literal in placed])
         if name == "in":
             return _leaf(name, field, literals)
         self.exact = False
@@ -348,7 +343,6 @@ class Fitted(NamedTuple):
 
     value: object
     wide: bool = False
-    kind: LiteralKind = LiteralKind.JSON
 
 
 def fit_literal(value: object, field: DataField) -> Fitted | None:
@@ -408,9 +402,8 @@ def _timestamp(value: object, root: TypeRoot) -> Fitted | None:
         if not -_INT64 <= value < _INT64:
             return None
         nanos = value * NANOS_PER_MICRO
-        if has_zone:
-            return Fitted(Instants(nanos, nanos), kind=LiteralKind.TIMESTAMP_LTZ)
-        return Fitted(nanos, kind=LiteralKind.TIMESTAMP_NTZ)
+        millis, below = divmod(nanos, NANOS_PER_MILLI)
+        return Fitted({"$ms": millis, "$nanos": below})
     if not isinstance(value, str):
         raise ValueError("expected a timestamp")  # noqa: TRY004 - turned into one error for all
     read = read_timestamp(value)

@@ -95,7 +95,7 @@ def audit(
 ) -> AuditReport:
     """Proves the file indexes of a table, in ``partitions`` or all, with up to ``sample`` values of each."""
     version = table.latest()
-    entries = list(chosen_entries(table, version, partitions))
+    entries = list(chosen_entries(version, partitions))
     files = {
         number: indexed_file(version, number, entry)
         for number, entry in enumerate(entries)

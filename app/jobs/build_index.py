@@ -117,7 +117,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
             tell, are refused before the first task. Notes of the error are options to add.
     """
     committer, version = table.committer(), table.latest()
-    entries = list(chosen_entries(table, version, partitions))
+    entries = list(chosen_entries(version, partitions))
     if advised:
         options = _advised(table, version, entries)
     values = with_added(version.schema.options.values, options or {})
@@ -282,7 +282,7 @@ def _files_in_same_directories(place: Place, paths: Iterable[str]) -> Iterator[s
 def drop_index(table: JobTable, *, partitions: Sequence[Mapping[str, Json]] | None = None) -> IndexReport:
     """Takes the file indexes off a table's data files; index files stay for older snapshots."""
     committer, version = table.committer(), table.latest()
-    entries = list(chosen_entries(table, version, partitions))
+    entries = list(chosen_entries(version, partitions))
     indexed = [entry for entry in entries if has_index(entry)]
     snapshot_id, overtaken = commit_replacements(
         committer, [(entry, entry.without_index()) for entry in indexed]
@@ -308,13 +308,10 @@ def indexed_file(version: Version, number: int, entry: ManifestEntry) -> Indexed
 
 
 def chosen_entries(
-    table: JobTable, version: Version, partitions: Sequence[Mapping[str, Json]] | None
+    version: Version, partitions: Sequence[Mapping[str, Json]] | None
 ) -> Iterator[ManifestEntry]:
     """Yields the data files that batch reads see, in some partitions or all."""
-    named = [NamedPartition.read(version.schema, given, None) for given in partitions or ()]
-    for partition in named:
-        if partition.warnings:
-            raise RequestError(f"table {table.name}: {partition.warnings[0]}")
+    named = [NamedPartition.read(version.schema, given) for given in partitions or ()]
     for entry in version.files().entries(version.files().all()):
         # Batch reads do not see rows that wait for their bucket.
         if entry.bucket == POSTPONED_BUCKET:

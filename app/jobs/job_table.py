@@ -90,7 +90,7 @@ class JobTable:
     def check_filter(self, written: str | Mapping[str, Json] | None) -> None:
         """Checks a filter before Spark starts; raises FilterError if it does not fit the table."""
         version = self.latest()
-        read_filter(written, version.schema.fields, Limits(), version.relation(None), None)
+        read_filter(written, version.schema.fields, Limits(), version.relation)
 
     def committer(self) -> Committer:
         """Makes a committer with a commit user of its own."""

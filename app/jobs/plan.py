@@ -30,7 +30,6 @@ from app.planning.version import FileColumns, NeededManifests, VersionContents
 from app.table import SchemaIds
 from app.table.manifests import ManifestFile, live_rows
 from app.types import Json
-from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +46,6 @@ class PlanTask:
     manifest: ManifestFile
     removing: tuple[ManifestFile, ...]
     filter: str | Mapping[str, Json] | None
-    time_zone: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,19 +105,14 @@ def plan(
     *,
     advance: Advance = ignore_progress,
 ) -> PlanReport:
-    """Plans a filter, in the time zone of the session, over the latest version of an append table."""
-    from paimon_index.spark.questions import zone_of_session  # noqa: PLC0415 - an extra
-
+    """Plans a filter over the latest version of an append table."""
     version = table.latest()
     _check_standing_alone(table, version)
-    zone = zone_of_session(spark)
     # A faulty filter fails here, in the driver.
-    predicate = read_filter(
-        filter, version.schema.fields, Limits(), version.relation(None), session_zone(zone)
-    )
+    predicate = read_filter(filter, version.schema.fields, Limits(), version.relation)
     warnings: list[str] = []
     needed = needed_manifests(version, predicate, warnings)
-    tasks = [] if version.snapshot_id is None else _tasks(table, version, needed, filter, zone)
+    tasks = [] if version.snapshot_id is None else _tasks(table, version, needed, filter)
     size = sum(size for _, size in (task.manifest for task in tasks))
     parts = run_tasks(spark, f"plan {table.name}", plan_manifest, tasks, advance, size_bytes=size)
     files, rows = sum(part.files_total for part in parts), sum(part.rows_total for part in parts)
@@ -154,7 +147,7 @@ def plan_manifest(task: PlanTask) -> PlannedManifest:
     contents = VersionContents.read(columns, [manifest], entries, whole.schema)
     part = replace(whole, loaded=Loaded((task.manifest,), [manifest], contents))
     request = PlanRequest(filter=task.filter, selection=SelectionForm.COUNT, totals=True)
-    decisions = decide(part, request, Limits(), session_zone(task.time_zone))
+    decisions = decide(part, request, Limits())
     return _planned(decisions.plan(), decisions.warnings.all)
 
 
@@ -187,7 +180,6 @@ def _tasks(
     version: Version,
     needed: NeededManifests | None,
     filter: str | Mapping[str, Json] | None,  # noqa: A002 - as everywhere in this project
-    zone: str,
 ) -> list[PlanTask]:
     lists = version.table.metadata.manifest_lists(version.resolved)
     manifests = [file for manifest_list in lists for file in manifest_list.manifests]
@@ -203,7 +195,6 @@ def _tasks(
             file,
             removing,
             filter,
-            zone,
         )
         for file in compress(manifests, are_needed)
     ]

@@ -18,7 +18,6 @@ from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest
 from app.planning.scan.planner import decide
 from app.planning.version.version import Version
-from app.types.session_zone import SessionZone
 from app.work import LEDGER, Claim
 
 
@@ -30,9 +29,7 @@ class Changes:
     removed: Plan
 
 
-def answer_changes(
-    before: Version, after: Version, request: PlanRequest, limits: Limits, zone: SessionZone | None
-) -> Changes:
+def answer_changes(before: Version, after: Version, request: PlanRequest, limits: Limits) -> Changes:
     """Returns the changes from one version to another.
 
     Args:
@@ -59,7 +56,7 @@ def answer_changes(
             table, line = version.table.name, version.source.warehouse.name
             claim = stack.enter_context(LEDGER.claim("plans", path=table, line=line))
             named = None if compares_plans else changed
-            plans.append(decide(version, request, limits, zone, named=named, claim=claim.grow_to).plan())
+            plans.append(decide(version, request, limits, named=named, claim=claim.grow_to).plan())
             claims.append(claim)
         old, new = plans
         if compares_plans:

@@ -21,7 +21,6 @@ from app.table.manifests import IndexEntry
 from app.types import Json
 from app.types.index_files import DeletionRange
 from app.types.roaring import Positions
-from app.types.session_zone import SessionZone
 from app.work import check_deadline
 
 _FILES_AT_ONCE: Final = 1024
@@ -45,12 +44,9 @@ class DeletionsAnswer:
     snapshot_id: int | None
     deletions: tuple[FileDeletions, ...]
     unknown_files: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
 
 
-def answer_deletions(
-    version: Version, request: DeletionsRequest, zone: SessionZone | None
-) -> DeletionsAnswer:
+def answer_deletions(version: Version, request: DeletionsRequest) -> DeletionsAnswer:
     """Lists the deleted positions of the requested files; of none also where batch reads do not see the file.
 
     Raises:
@@ -59,7 +55,7 @@ def answer_deletions(
         SnapshotExpiredError: a deletion vector file is gone.
     """
     named = request.partition
-    partition = None if named is None else NamedPartition.read(version.schema, named, zone)
+    partition = None if named is None else NamedPartition.read(version.schema, named)
     if request.files is None:
         files = version.files()
         vectors = _Vectors(files, version.contents().vectors, version.vector_numbers(files.all()))
@@ -71,8 +67,7 @@ def answer_deletions(
     )
     names = {deletion.file_name for deletion in deletions}
     unknown = tuple(name for name in dict.fromkeys(request.files or ()) if name not in names)
-    warnings = () if partition is None else partition.warnings
-    return DeletionsAnswer(version.snapshot_id, deletions, unknown, warnings)
+    return DeletionsAnswer(version.snapshot_id, deletions, unknown)
 
 
 def _named(

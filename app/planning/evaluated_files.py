@@ -24,12 +24,11 @@ from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.request.limits import Limits
 from app.planning.request.requests import EvaluateRequest, IndexFileRef
 from app.planning.standalone import index_content
-from app.predicates import Names, Relation
+from app.predicates import NAMELESS, Names
 from app.predicates.model import BoundPredicate, Unknown
 from app.storage import Warehouse
 from app.types import BytesColumn, DataField, parse_type
 from app.types.roaring import Positions
-from app.types.session_zone import SessionZone
 from app.work import check_deadline
 
 # Files are stacked in batches: a stack of one costs nearly as much as one of many.
@@ -62,7 +61,6 @@ def evaluate_files(
     warehouse: Warehouse,
     request: EvaluateRequest,
     limits: Limits,
-    zone: SessionZone | None,
     *,
     any_place: bool,
 ) -> EvaluateAnswer:
@@ -73,11 +71,10 @@ def evaluate_files(
     fields = [
         DataField(at, column.name, parse_type(column.type)) for at, column in enumerate(request.columns)
     ]
-    relation = Relation(request.alias)
-    predicate = read_filter(request.filter, fields, limits, relation, zone, request.in_lists)
+    predicate = read_filter(request.filter, fields, limits, NAMELESS, request.in_lists)
     sort_column = None
     if request.top_n is not None:
-        names = Names(fields, relation)
+        names = Names(fields)
         columns = [names.sort_column(key.column) for key in request.top_n.order_by]
         sort_column = columns[0]
     budget, is_short, unasked_files = UNBOUNDED.before_deadline(), not asks_much(predicate), 0

@@ -17,10 +17,8 @@ from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest, VersionedRequest
 from app.planning.scan.planner import decide
 from app.planning.version.version import Version, missing_file_means_expired
-from app.predicates import day_of_request
 from app.storage import ByteCache
 from app.types.digest import request_digest
-from app.types.session_zone import session_zone
 from app.work import CORES, LEDGER, Cancellation, cancellable, time_limit
 
 _log = logging.getLogger("paimon_index.planning")
@@ -140,13 +138,12 @@ class Plans:
         self, version: Version, request: PlanRequest, budget: Budget, releases: list[Callable[[], object]]
     ) -> Plan:
         """Makes a plan, and appends to ``releases`` the function that releases its memory."""
-        zone = None if request.time_zone is None else session_zone(request.time_zone)
         with LEDGER.claim("plans", path=version.table.name, line=version.source.warehouse.name) as claim:
             # A plan of few files should not wait for memory.
             def grow_to(size: int) -> None:
                 claim.grow_to(size if size >= _LEAST_CLAIM_BYTES else 0)
 
-            decisions = decide(version, request, self._limits, zone, budget=budget, claim=grow_to)
+            decisions = decide(version, request, self._limits, budget=budget, claim=grow_to)
             with during(Phase.EVALUATE):
                 plan = decisions.plan()
             releases.append(claim.outlive(plan))
@@ -155,5 +152,4 @@ class Plans:
 
 def _key(version: Version, request: PlanRequest, budget_ms: int | None) -> PlanKey:
     members = (getattr(request, name) for name in _MEMBERS)
-    # A filter that reads the clock has another meaning tomorrow: its plan is cached for a day.
-    return version.identity, request_digest(*members, budget_ms, day_of_request(request.filter))
+    return version.identity, request_digest(*members, budget_ms)

@@ -62,7 +62,6 @@ from app.storage import ByteCache, CacheRoom, SharedTier, Tiers, Warehouse, chec
 from app.storage.disk import DiskTier
 from app.table import MOST_READS, Catalog, Table, TableReader
 from app.types import Json
-from app.types.session_zone import SessionZone, session_zone
 from app.work import give_memory_back
 
 Answer = TypeVar("Answer")
@@ -70,10 +69,7 @@ Question = TypeVar("Question", DeletionsRequest, LookupRequest, AssignRequest, B
 
 
 class IndexService:
-    """Answers questions about tables. Closing the service closes its warehouses' readers.
-
-    ``time_zone``: session time zone of requests that name none; None if it is not known.
-    """
+    """Answers questions about tables. Closing the service closes its warehouses' readers."""
 
     def __init__(
         self,
@@ -81,14 +77,12 @@ class IndexService:
         *,
         cache_bytes: CacheBytes,
         limits: Limits,
-        time_zone: str | None = None,
         disk: DiskTier | None = None,
         shared: SharedTier | None = None,
         with_shapes: bool = True,
     ) -> None:
         self.warehouses = dict(warehouses)
         self._limits = limits
-        self._time_zone = time_zone
         self.usage = Usage(with_shapes=with_shapes)
         self._tiers = Tiers(disk, shared)
         capacities = cache_bytes.by_name
@@ -214,7 +208,6 @@ class IndexService:
         """
         self._check_named(request.files)
         version = self._version(of, request.selector)
-        request = request.model_copy(update={"time_zone": self.time_zone(request.time_zone)})
         with missing_file_means_expired(version):
             plan = self._plans.of(version, request, budget_ms)
         if is_counted:
@@ -238,9 +231,9 @@ class IndexService:
 
     def changes(self, before: Version, after: Version, request: PlanRequest) -> Changes:
         """Compares two versions of a table: files added and removed, after a filter."""
-        zone, before = self.zone(request.time_zone), before.in_columns_of(after.schema)
+        before = before.in_columns_of(after.schema)
         with missing_file_means_expired(after), missing_file_means_expired(before), during(Phase.EVALUATE):
-            return answer_changes(before, after, request, self._limits, zone)
+            return answer_changes(before, after, request, self._limits)
 
     def deletions(self, of: TableRef | Version, request: DeletionsRequest) -> DeletionsAnswer:
         """Lists deleted rows by file; ``of`` is a table or a resolved version."""
@@ -292,9 +285,9 @@ class IndexService:
         ``any_place``: allows paths of any file; for operators, not for callers of the service.
         """
         self._check_named(request.files)
-        storage, zone = self._warehouse(warehouse), self.zone(request.time_zone)
+        storage = self._warehouse(warehouse)
         with during(Phase.EVALUATE):
-            return evaluate_files(storage, request, self._limits, zone, any_place=any_place)
+            return evaluate_files(storage, request, self._limits, any_place=any_place)
 
     def inspect(
         self,
@@ -309,15 +302,6 @@ class IndexService:
         """Shows the content of an index file; see :func:`app.planning.standalone.inspect_file`."""
         storage = self._warehouse(warehouse)
         return inspect_file(storage, file, kind, types, entries, any_place=any_place)
-
-    def time_zone(self, named: str | None) -> str | None:
-        """Returns the session time zone of a request that names ``named``; None if it is not known."""
-        return named or self._time_zone
-
-    def zone(self, named: str | None) -> SessionZone | None:
-        """Returns the rules of :meth:`time_zone`, for reading the request's filter."""
-        name = self.time_zone(named)
-        return None if name is None else session_zone(name)
 
     def cache_statistics(self) -> Mapping[str, Mapping[str, int]]:
         """Returns the counters of each cache by name; ``disk`` and ``shared`` where they exist."""
@@ -339,12 +323,11 @@ class IndexService:
         self,
         of: TableRef | Version,
         request: Question,
-        answer: Callable[[Version, Question, SessionZone | None], Answer],
+        answer: Callable[[Version, Question], Answer],
     ) -> Answer:
-        zone = self.zone(request.time_zone)
         version = self._version(of, request.selector)
         with missing_file_means_expired(version), during(Phase.EVALUATE):
-            return answer(version, request, zone)
+            return answer(version, request)
 
     def _version(self, of: TableRef | Version, selector: SnapshotSelector) -> Version:
         return of if isinstance(of, Version) else self.resolve(of, selector)

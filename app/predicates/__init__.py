@@ -1,17 +1,16 @@
-"""Filters: read from SQL or JSON, bound to columns, simplified, and decided by bounds of columns.
+"""Filters: read from text or JSON, bound to columns, simplified, and decided by bounds of columns.
 
-:mod:`~app.predicates.sql` and :mod:`~app.predicates.json_reader` read the unbound form
+:mod:`~app.predicates.text` and :mod:`~app.predicates.json_reader` read the unbound form
 (:mod:`~app.predicates.unbound`); :mod:`~app.predicates.binding` turns it into the bound predicate
 (:mod:`~app.predicates.model`) that planning and indexes evaluate.
 """
 
-from app.predicates.binding.binding import bind, day_of_request
-from app.predicates.binding.comparisons import compare
-from app.predicates.binding.names import ROW_ID, Names, Relation, shown_defaults
+from app.predicates.binding import bind, bind_test
 from app.predicates.bounds_in_words import bound_texts, point_texts
 from app.predicates.json_reader import NO_ARROW, read_json_filter, read_lists
 from app.predicates.like import literal_prefix
-from app.predicates.sql.reader import read_sql
+from app.predicates.names import NAMELESS, ROW_ID, Names, Relation, shown_defaults
+from app.predicates.text import read_text
 from app.predicates.verdicts import (
     UNKNOWN_COUNT,
     ColumnBounds,
@@ -22,6 +21,8 @@ from app.predicates.verdicts import (
 )
 
 __all__ = [
+    # Stands for columns that belong to no table.
+    "NAMELESS",
     # The error message for Arrow in JSON filters.
     "NO_ARROW",
     # The column of row ids, with the engine's number.
@@ -32,7 +33,7 @@ __all__ = [
     "ColumnBounds",
     # The names of a table's columns.
     "Names",
-    # The name of the queried table, and its hidden columns.
+    # The name of the filtered table, and its hidden columns.
     "Relation",
     # Proof that all rows match, that none does, or no proof.
     "Verdict",
@@ -40,12 +41,10 @@ __all__ = [
     "Verdicts",
     # Resolves a predicate's columns and literals against a schema.
     "bind",
+    # Binds one test to a column.
+    "bind_test",
     # Bounds of a test's column as text, for `explain`.
     "bound_texts",
-    # Binds one comparison to a column.
-    "compare",
-    # The day that a filter with the current date depends on.
-    "day_of_request",
     # Decides a predicate by bounds.
     "evaluate_bounds",
     # Decides one test by bounds.
@@ -58,8 +57,8 @@ __all__ = [
     "read_json_filter",
     # Reads lists of values by column.
     "read_lists",
-    # Reads a condition of Spark SQL.
-    "read_sql",
+    # Reads a condition from text.
+    "read_text",
     # Columns whose NULLs some readers show as another value.
     "shown_defaults",
 ]

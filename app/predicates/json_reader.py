@@ -30,11 +30,12 @@ from app.predicates.unbound import (
     Leaf,
     Literal,
     LiteralCount,
+    LiteralKind,
     Not,
     Or,
     Predicate,
     Unknown,
-    json_literals,
+    listed_literals,
     shorten,
 )
 
@@ -150,7 +151,7 @@ def _literals(function: str, written: object, count: LiteralCount) -> Sequence[L
     match written:
         case list():
             count.add(len(written))
-            read = json_literals(written)
+            read = listed_literals(LiteralKind.JSON, written)
         case {"$arrow": _}:
             raise FilterError(NO_ARROW)
         case _:

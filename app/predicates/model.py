@@ -3,7 +3,7 @@
 A *bound* predicate names fields by id and type, holds literals in the in-memory form of their type
 (:mod:`app.types.values`) and is in *negation normal form*: NOT has been pushed down to the leaves, so that
 "unknown" (SQL's NULL) and "false" both exclude a row and need not be told apart.
-:mod:`app.predicates.binding.binding` makes it from :mod:`app.predicates.unbound`; the types differ, so that
+:mod:`app.predicates.binding` makes it from :mod:`app.predicates.unbound`; the types differ, so that
 an unbound predicate cannot be evaluated by mistake.
 
 Binding guarantees of a leaf: no literal is NULL; IN and NOT_IN have at least two literals, distinct and
@@ -11,7 +11,7 @@ ascending in SQL's order; BETWEEN has two distinct bounds in order; NOT BETWEEN 
 integer and decimal literals fit the type; BOOLEAN columns are not tested by NOT_EQUAL and NOT_IN; only string
 columns are tested by STARTS_WITH, ENDS_WITH, CONTAINS and LIKE.
 
-The *shape* of a filter is its Spark SQL with ``?`` for every literal, so it reveals no value; a list of any
+The *shape* of a filter is its text with ``?`` for every literal, so it reveals no value; a list of any
 length is shown with two: ``city IN (?, ?)``.
 """
 
@@ -126,30 +126,14 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class ComputedTest:
-    """Test of a function's result, decided where the column's values are known.
-
-    ``compute`` maps a value that is not NULL to the result; ValueError: Spark may fail, or its modes differ.
-    """
-
-    leaf: BoundLeaf
-    field: DataField
-    compute: Callable[[Any], Value]
-
-
-@dataclass(frozen=True, slots=True)
 class Unknown:
     """Part of a filter that cannot be decided: it keeps every row."""
 
     text: str
     # 0-based character in the filter's text at which the part begins.
     position: int | None = None
-    # The session's time zone would make it decidable.
-    lacks_time_zone: bool = False
     # The cause, and a remedy if there is one.
     reason: str | None = None
-    # Decides it for a partition, if it tests a partition column.
-    computed: ComputedTest | None = dataclasses.field(default=None, compare=False)
 
     def __str__(self) -> str:
         return self.text
@@ -239,7 +223,7 @@ _MAX_LEAVES: Final = 16
 
 
 def shape_of(predicate: BoundPredicate) -> str:
-    """Format a filter as Spark SQL with ``?`` for literals; empty if it is long, constant, or tests map keys.
+    """Format a filter as text with ``?`` for literals; empty if it is long, constant, or tests map keys.
 
     An undecidable part becomes TRUE, which keeps every row, too.
     """
@@ -280,8 +264,5 @@ _TESTS: Final = {
     Operator.BETWEEN: "{} BETWEEN ? AND ?",
     Operator.IS_NULL: "{} IS NULL",
     Operator.IS_NOT_NULL: "{} IS NOT NULL",
-    Operator.STARTS_WITH: "startswith({}, ?)",
-    Operator.ENDS_WITH: "endswith({}, ?)",
-    Operator.CONTAINS: "contains({}, ?)",
-    Operator.LIKE: "{} LIKE ?",
+    **dict.fromkeys(TEXT_TESTS, "{} LIKE ?"),
 }

@@ -1,8 +1,8 @@
 """The unbound predicate: a filter as written, before the table is known.
 
 Columns are names, literals are raw and have positions, NOT is still there.
-:func:`app.predicates.json_reader.read_json_filter` and :func:`app.predicates.sql.reader.read_sql` make it;
-:func:`app.predicates.binding.binding.bind` binds it. A list of 100,000 literals is handled as one column:
+:func:`app.predicates.json_reader.read_json_filter` and :func:`app.predicates.text.read_text` make it;
+:func:`app.predicates.binding.bind` binds it. A list of 100,000 literals is handled as one column:
 :class:`LiteralList` stands for the tuple of its literals, and creates them on demand. :class:`FilterLimits`
 limit the size of a filter.
 """
@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from itertools import chain
 from typing import Final, TypeAlias, final, overload
 
 from app.errors import LimitExceededError
@@ -23,49 +22,34 @@ _SHOWN_CHARACTERS: Final = 200
 
 
 class LiteralKind(StrEnum):
-    """Kind of a literal, before it meets a column."""
+    """Form in which a literal was written, before it meets a column."""
 
-    # `value` is any JSON value; the column's type decides how to read it.
+    # Any value of JSON, read in the column's type; in text TRUE, FALSE, NULL and binaries.
     JSON = "JSON"
-    NULL = "NULL"
-    BOOLEAN = "BOOLEAN"
-    # Exact: an integer or decimal of SQL, as `decimal.Decimal` with the digits as written.
+    # Digits of text, as `decimal.Decimal`.
     NUMBER = "NUMBER"
-    # A 32-bit value, widened to `float`.
-    FLOAT = "FLOAT"
-    DOUBLE = "DOUBLE"
+    # Text in quotes.
     STRING = "STRING"
-    BINARY = "BINARY"
-    # Days since 1970-01-01.
+    # The text in the quotes of DATE '…' and TIMESTAMP '…'.
     DATE = "DATE"
-    # A wall clock, in nanoseconds since 1970-01-01T00:00.
-    TIMESTAMP_NTZ = "TIMESTAMP_NTZ"
-    # An instant, as `app.types.session_zone.Instants`.
-    TIMESTAMP_LTZ = "TIMESTAMP_LTZ"
-    # The clock at the time of the query, as `Moment`.
-    MOMENT = "MOMENT"
+    TIMESTAMP = "TIMESTAMP"
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Value in the form that ``kind`` names, None for NULL; positions are 0-based, in the filter's text.
-
-    ``integer_digits`` are the digits before the point that a NUMBER's type has room for; 0 means just enough.
-    """
+    """Value in the form that ``kind`` names, None for NULL; positions are 0-based, in the filter's text."""
 
     kind: LiteralKind
     value: object
     position: int | None = None
-    integer_digits: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """Column, or something within one.
 
-    ``parts`` are the names between dots: catalog, database, table or alias may precede the column, fields or
-    map keys follow it; JSON has one name, a map key as ``column[key]``. ``key`` is the key of
-    ``column['key']`` in SQL.
+    ``parts`` are the names between dots: database and table may precede the column, fields or map keys follow
+    it; JSON has one name, a map key as ``column[key]``. ``key`` is the key of ``column['key']`` in text.
     """
 
     parts: tuple[str, ...]
@@ -82,51 +66,6 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
-    """Span of calendar time; the months are added first."""
-
-    months: int = 0
-    days: int = 0
-    nanos: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """Day or instant at which a query runs, moved by intervals.
-
-    ``is_date`` selects the day in the session's time zone; ``column`` takes precedence, if the table has it.
-    """
-
-    is_date: bool
-    steps: tuple[Interval, ...] = ()
-    column: Column | None = None
-
-
-class ColumnFunction(StrEnum):
-    """Function of a column, decided by ranges of its values or for each partition."""
-
-    DATE = "date"
-    DATE_FORMAT = "date_format"
-    DATE_TRUNC = "date_trunc"
-    MONTH = "month"
-    SUBSTRING = "substring"
-    YEAR = "year"
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """Call of a function of a column.
-
-    ``arguments`` are a pattern of dates, a unit of time, the year of a MONTH, or start (from 1) and length of
-    a SUBSTRING.
-    """
-
-    function: ColumnFunction
-    column: Column
-    arguments: tuple[int | str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Leaf:
     """Test of one column by literals."""
 
@@ -138,8 +77,6 @@ class Leaf:
     text: str
     # EQUAL is SQL's `<=>`, which is false, not NULL, where the column is NULL.
     null_safe: bool = False
-    # The function of the column whose result is tested.
-    call: Call | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +108,6 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
-    """One of two readings of a condition, which depends on the release of Spark."""
-
-    readings: tuple[Predicate, Predicate]
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Constant:
     """TRUE, FALSE or (None) SQL's NULL."""
 
@@ -195,7 +124,7 @@ class Unknown:
     reason: str | None = None
 
 
-Predicate: TypeAlias = Leaf | Flag | And | Or | Not | Either | Constant | Unknown
+Predicate: TypeAlias = Leaf | Flag | And | Or | Not | Constant | Unknown
 
 
 def shorten(text: str) -> str:
@@ -207,8 +136,8 @@ def shorten(text: str) -> str:
 class FilterLimits:
     """Limits of a filter's size.
 
-    ``depth`` limits nesting of AND, OR, NOT and parentheses, ``literals`` their number, and ``characters``
-    SQL text, or names and texts of JSON.
+    ``depth`` limits nesting of AND, OR, NOT and brackets, ``literals`` their number, and ``characters`` the
+    text, or names and texts of JSON.
     """
 
     depth: int = 200
@@ -217,7 +146,7 @@ class FilterLimits:
     characters: int = 8 << 20
 
     def check_size(self, written: object) -> None:
-        """Raise LimitExceededError if a filter, as SQL text or parsed JSON, is too long."""
+        """Raise LimitExceededError if a filter, as text or parsed JSON, is too long."""
         size = len(written) if isinstance(written, str) else _characters(written)
         if size > self.characters:
             raise LimitExceededError(
@@ -313,27 +242,18 @@ class LiteralList(Sequence[Literal]):
         return tuple(self._literals())
 
 
-def joined_literals(parts: Sequence[Sequence[Literal]]) -> Sequence[Literal]:
-    """Concatenate literals of one or more parts."""
-    lists = [part for part in parts if isinstance(part, LiteralList)]
-    if len(lists) < len(parts) or len({part.kind for part in lists}) > 1:
-        return tuple(chain.from_iterable(parts))
-    if len(lists) == 1:
-        return lists[0]
-    values = list(chain.from_iterable(part.values for part in lists))
-    return LiteralList(lists[0].kind, values, lambda: chain.from_iterable(lists))
-
-
-def json_literals(written: Sequence[object]) -> Sequence[Literal]:
-    """Return the literals for a list of JSON values."""
+def listed_literals(
+    kind: LiteralKind, values: Sequence[object], literals: Callable[[], Iterable[Literal]] | None = None
+) -> Sequence[Literal]:
+    """Return the literals of values of one kind; ``literals`` makes them, if they have positions."""
 
     def one_by_one() -> Iterable[Literal]:
-        return (Literal(LiteralKind.JSON, value) for value in written)
+        return (Literal(kind, value) for value in values) if literals is None else literals()
 
-    match set(map(type, written)):
+    match set(map(type, values)):
         case types if types == {int}:
-            return LiteralList(ListedKind.INTEGER, written, one_by_one)  # type: ignore[arg-type] # just looked at
+            return LiteralList(ListedKind.INTEGER, values, one_by_one)  # type: ignore[arg-type] # just looked at
         case types if types == {str}:
-            return LiteralList(ListedKind.TEXT, written, one_by_one)  # type: ignore[arg-type] # types are checked
+            return LiteralList(ListedKind.TEXT, values, one_by_one)  # type: ignore[arg-type] # types are checked
         case _:
             return tuple(one_by_one())

@@ -25,7 +25,6 @@ NANOS_PER_DAY: Final = SECONDS_PER_DAY * NANOS_PER_SECOND
 # The calendar, including days of the week, repeats after this many years.
 CYCLE_YEARS: Final = 400
 CYCLE_DAYS: Final = 146_097
-CYCLE_SECONDS: Final = CYCLE_DAYS * SECONDS_PER_DAY
 
 
 # Days from 0000-03-01 to the epoch: counting years from March puts the leap day last.
@@ -40,6 +39,9 @@ _CLOCK = re.compile(_CLOCK_PATTERN, re.ASCII)
 _TIMESTAMP = re.compile(
     rf"([+-]?\d{{4,9}}-\d{{1,2}}-\d{{1,2}})(?:[T ]({_CLOCK_PATTERN}))?\s*([A-Za-z+-].{{0,99}})?", re.ASCII
 )
+_OFFSET = re.compile(r"([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?", re.ASCII)
+# Largest distance of a zone from UTC: the limit of `java.time.ZoneOffset`.
+MAX_OFFSET_NANOS: Final = 18 * 3600 * NANOS_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class TimestampText:
     """Timestamp as written.
 
     ``clock`` is the wall clock, in nanoseconds since 1970-01-01T00:00; ``zone`` is the zone after it, for
-    :func:`app.types.session_zone.session_zone`, or None.
+    :func:`offset_nanos`, or None.
     """
 
     clock: int
@@ -77,17 +79,6 @@ def civil_date(days: int) -> tuple[int, int, int]:
     day = day_of_year - (153 * months_since_march + 2) // 5 + 1
     month = (months_since_march + 2) % 12 + 1
     return cycle * CYCLE_YEARS + year_of_cycle + (month <= _FEBRUARY), month, day
-
-
-def add_months(days: int, months: int) -> int:
-    """Move a day by months; a month without that day ends at its last one."""
-    if not months:
-        return days
-    year, month, day = civil_date(days)
-    years, month_before = divmod(month - 1 + months, 12)
-    year, month = year + years, month_before + 1
-    last = _MONTH_DAYS[month - 1] - (month == _FEBRUARY and not _is_leap(year))
-    return epoch_days(year, month, min(day, last))
 
 
 def _is_leap(year: int) -> bool:
@@ -128,6 +119,22 @@ def read_timestamp(text: str) -> TimestampText:
     if parts.group(2) is not None:
         clock += read_clock(parts.group(2))
     return TimestampText(clock, parts.group(7))
+
+
+def offset_nanos(zone: str | None) -> int | None:
+    """Return how far ``Z`` or an offset such as ``+05:30`` is ahead of UTC, in nanoseconds.
+
+    None stands for no zone, and for a named one, whose offsets depend on the reader's rules.
+    """
+    if zone in ("Z", "z", "UTC", "GMT"):
+        return 0
+    parts = None if zone is None else _OFFSET.fullmatch(zone)
+    if parts is None:
+        return None
+    sign, hours, minutes, seconds = parts.groups(default="0")
+    nanos = (int(hours) * 3600 + int(minutes) * 60 + int(seconds)) * NANOS_PER_SECOND
+    is_valid = max(int(minutes), int(seconds)) < 60 and nanos <= MAX_OFFSET_NANOS  # noqa: PLR2004 - a clock
+    return (-nanos if sign == "-" else nanos) if is_valid else None
 
 
 def date_text(days: int) -> str:

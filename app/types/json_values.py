@@ -11,9 +11,9 @@ strings                string
 binaries               ``{"$hex": ".."}``, ``{"$base64": ".."}``, a string of hexadecimal digits
 DATE                   ``"2025-08-01"``, ``"+12345-01-01"``, epoch days, ``[y, m, d]``, ``{"$days": n}``
 TIME                   ``"12:30[:15[.250]]"``, milliseconds of the day, ``[h, m[, s[, ns]]]``
-timestamps             ISO text, ``[y, mo, d, h, mi[, s[, ns]]]``, ``{"$ms": n[, "$nanos": n]}``; with local
-                       time zone also text with a zone, and a number with a point, which is how the engine
-                       writes seconds since 1970
+TIMESTAMP              ISO text, ``[y, mo, d, h, mi[, s[, ns]]]``, ``{"$ms": n[, "$nanos": n]}``
+TIMESTAMP_LTZ          ISO text with an offset, ``{"$ms": n[, "$nanos": n]}``, and a number with a point, as
+                       the engine writes seconds since 1970
 =====================  =====================================================================================
 
 A number with more digits than a float keeps may be a ``decimal.Decimal``.
@@ -38,12 +38,12 @@ from app.types.civil_time import (
     TimestampText,
     day_nanos,
     epoch_days,
+    offset_nanos,
     read_clock,
     read_date,
     read_timestamp,
 )
 from app.types.data_types import DataType, TypeRoot
-from app.types.session_zone import Instants, SessionZone, instants_of_text
 from app.types.values import Value, integer_range, to_float32
 
 # Longest number that is read, in characters.
@@ -136,23 +136,29 @@ def read_json_clock(value: object, _: DataType) -> int:
     return _within_millis(written.clock)
 
 
-def read_json_instants(value: object, zone: SessionZone | None) -> Instants:
-    """Read an instant; a form without a zone is in ``zone``, None if unknown.
-
-    ValueError: the value has no form of a timestamp with local time zone.
-    """
+def read_json_instant(value: object, _: DataType) -> int:
+    """Read an instant, in nanoseconds since 1970-01-01T00:00Z. ValueError: the value has no form of one."""
     exact = _from_millis(value)
     if exact is None and isinstance(value, float | decimal.Decimal):
         exact = _within_millis(_from_seconds(any_decimal(value)))
     if exact is not None:
-        return Instants(exact, exact)
+        return exact
     written = _written(value)
     if written is None:
-        raise ValueError(
-            'expected ISO text, [y, mo, d, h, mi, s, ns], {"$ms": n, "$nanos": n} or seconds with a point'
-        )
-    _within_millis(written.clock)
-    return instants_of_text(written, zone)
+        raise ValueError('expected ISO text with an offset, {"$ms": n, "$nanos": n} or seconds with a point')
+    offset = offset_nanos(written.zone)
+    if offset is None:
+        raise ValueError("a clock is an instant only in a time zone: give an offset, such as Z or +05:30")
+    return _within_millis(written.clock - offset)
+
+
+def has_offset(value: object) -> bool | None:
+    """Return True for the text of an instant, False for that of a clock, or in a named zone; else None."""
+    try:
+        written = _written(value)
+    except ValueError:
+        return None
+    return None if written is None else offset_nanos(written.zone) is not None
 
 
 def _written(value: object) -> TimestampText | None:
@@ -207,20 +213,17 @@ def _array_clock(parts: Sequence[object]) -> int:
             raise ValueError("a clock is hours and minutes, then seconds and nanoseconds if need be")
 
 
-_SPECIAL_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _EXACT = decimal.Context(prec=2 * MAX_NUMBER_TEXT + 100, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
-def parse_json(value: object, data_type: DataType, zone: SessionZone | None = None) -> Value | None:
+def parse_json(value: object, data_type: DataType) -> Value | None:
     """Read a JSON value as a value of ``data_type``; null is ``None``.
 
-    ``zone`` is the session's time zone, None if unknown. FilterError: the value has no such form, does not
-    fit the type, or is a wall clock that needs a known zone.
+    FilterError: the value has no such form, or does not fit the type.
     """
     if value is None:
         return None
-    if data_type.root is TypeRoot.TIMESTAMP_LTZ:
-        return _only_instant(value, data_type, zone)
     read = _READERS.get(data_type.root)
     if read is None:
         raise FilterError(f"values of type {data_type} cannot be compared")
@@ -228,24 +231,6 @@ def parse_json(value: object, data_type: DataType, zone: SessionZone | None = No
         return read(value, data_type)
     except ValueError as error:
         _refuse(value, data_type, error)
-
-
-def parse_instants(value: object, data_type: DataType, zone: SessionZone | None) -> Instants:
-    """Read a timestamp with local time zone, as far as ``zone`` determines it. FilterError: it is none."""
-    try:
-        return read_json_instants(value, zone)
-    except ValueError as error:
-        _refuse(value, data_type, error)
-
-
-def _only_instant(value: object, data_type: DataType, zone: SessionZone | None) -> int:
-    low, high = parse_instants(value, data_type, zone)
-    if low != high:
-        raise FilterError(
-            f"{value!r:.100} may be several instants in the session's time zone: write it with an offset, "
-            f"such as 2025-08-01T12:30:00Z, or give time_zone, with the release of its rules"
-        )
-    return low
 
 
 def parse_integer(value: object, data_type: DataType) -> int:
@@ -266,8 +251,8 @@ def parse_decimal(value: object, data_type: DataType) -> decimal.Decimal:
 
 def _refuse(value: object, data_type: DataType, reason: ValueError) -> NoReturn:
     huge = isinstance(value, int) and abs(value) >= 10**MAX_NUMBER_TEXT
-    shown = "this number" if huge else f"{value!r:.100}"
-    raise FilterError(f"{shown} is not a value of type {data_type}: {reason}") from reason
+    text = "this number" if huge else str(value) if isinstance(value, decimal.Decimal) else repr(value)
+    raise FilterError(f"{text:.100} is not a value of type {data_type}: {reason}") from reason
 
 
 def _boolean(value: object, _: DataType) -> bool:
@@ -307,7 +292,7 @@ def _binary(value: object, _: DataType) -> bytes:
 def _double(value: object, _: DataType) -> float:
     if isinstance(value, str):
         text = value.strip()
-        return _SPECIAL_FLOATS[text] if text in _SPECIAL_FLOATS else float(any_decimal(text))
+        return NOT_FINITE[text] if text in NOT_FINITE else float(any_decimal(text))
     if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
         raise ValueError("not a number")  # noqa: TRY004 - turned into one error for all
     try:
@@ -346,4 +331,5 @@ _READERS: dict[TypeRoot, Callable[[object, DataType], Value]] = {
     TypeRoot.DATE: read_json_date,
     TypeRoot.TIME: read_json_time,
     TypeRoot.TIMESTAMP: read_json_clock,
+    TypeRoot.TIMESTAMP_LTZ: read_json_instant,
 }

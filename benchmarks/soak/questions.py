@@ -169,5 +169,5 @@ def ask_about(tables: Sequence[str], chance: random.Random) -> Question:
         case _:
             sql = chance.choice(document["queries"])["filter_sql"]
             body = {"selection": chance.choice(_SELECTIONS)}
-            body |= {} if sql is None else {"filter": sql, "time_zone": "UTC"}
+            body |= {} if sql is None else {"filter": sql}
     return Question(kind, chance.choice(WAREHOUSES), table, json.dumps(body))

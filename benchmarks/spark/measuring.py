@@ -203,7 +203,7 @@ def _ways(
     def source(query: Query) -> DataFrame:
         condition = query.condition
         needed = [*_COLUMNS, *(name for name in _OTHERS if name in (condition or ""))]
-        options = {"url": url, "time_zone": _ZONE, "columns": ", ".join(needed)}
+        options = {"url": url, "columns": ", ".join(needed)}
         reading = spark.read.format("paimon_index").options(**options)
         return query.of((reading if condition is None else reading.option("prune", condition)).load(table))
 

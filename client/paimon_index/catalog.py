@@ -61,7 +61,6 @@ class Configuration:
     version: str
     warehouses: tuple[str, ...]
     warehouse_urls: dict[str, str]
-    time_zone: str | None
     limits: dict[str, float]
     memory: MemoryUse
     capabilities: dict[str, list[str]]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Filter: TypeAlias = "str | Mapping[str, Any]"
-"""Spark SQL condition, or the JSON form of a Paimon predicate."""
+"""A condition as text (``id = 5 AND city IN ('Wien')``), or the JSON form of a Paimon predicate."""
 
 
 InLists: TypeAlias = "Mapping[str, Sequence[Any] | pa.Array | pa.ChunkedArray]"
@@ -61,13 +61,11 @@ class PlanOptions(VersionOptions, total=False):
 
     filter: Filter | None
     in_lists: InLists | None
-    alias: str | None
     selection: Literal["none", "count", "bitmap", "ranges", "positions"]
     explain: bool
     files: Sequence[str] | None
     top_n: TopN | None
     limit: int | None
-    time_zone: str | None
     uris: bool
     budget_ms: int | None
     deletions: Literal["none", "bitmap", "ranges", "positions"]
@@ -79,12 +77,10 @@ class DeletionsOptions(VersionOptions, total=False):
     partition: Mapping[str, Any] | None
     files: Sequence[str] | None
     encoding: Literal["positions", "ranges", "bitmap", "count"]
-    time_zone: str | None
 
 
 class BucketsOptions(VersionOptions, total=False):
     partition: Mapping[str, Any] | None
-    time_zone: str | None
 
 
 class LookupOptions(BucketsOptions, total=False):
@@ -120,11 +116,9 @@ class AggregateOptions(VersionOptions, total=False):
     """Aggregates of the rows of a filter; ``group_by`` names one column whose values are counted."""
 
     filter: Filter | None
-    alias: str | None
     aggregates: Sequence[AggregateFunction] | None
     group_by: Sequence[str]
     top: int
-    time_zone: str | None
 
 
 class ChangesOptions(VersionOptions, total=False):
@@ -132,8 +126,6 @@ class ChangesOptions(VersionOptions, total=False):
 
     from_token: str | None
     filter: Filter | None
-    alias: str | None
-    time_zone: str | None
     uris: bool
     wait_seconds: float
 
@@ -148,7 +140,6 @@ class WhatIfOptions(VersionOptions, total=False):
     files: int
     bytes: int
     seed: int
-    time_zone: str | None
 
 
 class ProposedIndex(TypedDict, total=False):
@@ -163,11 +154,9 @@ class EvaluateOptions(TypedDict, total=False):
     row_count: int | None
     filter: Filter | None
     in_lists: InLists | None
-    alias: str | None
     top_n: TopN | None
     selection: Literal["none", "count", "bitmap", "ranges", "positions"]
     explain: bool
-    time_zone: str | None
 
 
 class InspectOptions(TypedDict, total=False):

@@ -148,7 +148,6 @@ class Deletions:
     snapshot_id: int | None
     deletions: tuple[FileDeletions, ...]
     unknown_files: tuple[str, ...]
-    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +185,6 @@ class BucketList:
     snapshot_id: int | None
     bucket_mode: str
     buckets: tuple[BucketInfo, ...]
-    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

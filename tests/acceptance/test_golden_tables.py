@@ -11,9 +11,8 @@ from pyroaring import BitMap
 from app.file_index.answers import SKIP, Result, Rows
 from app.file_index.evaluation import evaluate
 from app.file_index.top_rows import top_n
-from app.predicates.binding.binding import bind
+from app.predicates import bind, read_text
 from app.predicates.model import ALWAYS_TRUE
-from app.predicates.sql.reader import read_sql
 from tests import golden_cases
 from tests.golden_cases import DATABASE, expected, tables
 from tests.golden_checks import GoldenQuery, KeptFile, check, for_each, positions, together
@@ -66,9 +65,14 @@ def test_plans_are_safe_and_as_strong_as_the_engine(client: httpx.Client, table:
         for form in forms:
             response = client.post(f"{_TABLES}/{table}/plan", json=plan_body(query, form))
             assert response.status_code == 200, response.text
-            answers.append(kept_files(response.json()))
-            check(GoldenQuery(table, document, query), answers[-1])
-        assert all(answer == answers[0] for answer in answers), "the two forms of the filter differ"
+            kept = kept_files(response.json())
+            # A text may be in doubt where an engine's JSON is not.
+            is_decided = not any("nothing is left out for" in each for each in response.json()["warnings"])
+            is_strong = is_decided or not isinstance(form, str)
+            check(GoldenQuery(table, document, query), kept, is_decided=is_strong)
+            if is_decided:
+                answers.append(kept)
+        assert all(answer == answers[0] for answer in answers[1:]), "the two forms of the filter differ"
 
 
 @for_each("table", tables())
@@ -178,7 +182,7 @@ def test_filters(client: httpx.Client, name: str) -> None:
     for recorded in checks[:: max(1, len(checks) // _CHECKS)]:
         forms = [(golden_cases.expand(recorded["predicate"]), golden.bind(recorded["predicate"]))]
         if recorded["sql"] is not None:
-            forms.append((recorded["sql"], bind(read_sql(recorded["sql"]), golden.fields)))
+            forms.append((recorded["sql"], bind(read_text(recorded["sql"]), golden.fields)))
         for written, predicate in forms:
             result = evaluate(predicate, index, row_count=golden.row_count)
             assert_same(ask(client, golden, {"filter": written}), result, golden.row_count)

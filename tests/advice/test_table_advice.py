@@ -27,7 +27,6 @@ from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
 from app.types import DataField, parse_type
 from app.types.index_files import GlobalIndex, IndexFileMeta
-from app.types.session_zone import session_zone
 from tests import golden_cases
 from tests.advice.indexed_tables import IndexedTable, events, grown, indexed_table
 from tests.copied_tables import CopiedTable
@@ -158,7 +157,7 @@ def test_a_bitmap_that_helped_does_not_give_way_to_a_bloom_filter(tmp_path: Path
     table = indexed_table(tmp_path, FILES, {"file-index.bitmap.columns": "exact"})
     before = table.advice()
 
-    table.made.plan(table.service, "exact = TIMESTAMP '1970-01-01 00:00:05'", time_zone="UTC")
+    table.made.plan(table.service, None, in_lists={"exact": ["1970-01-01T00:00:05"]})
     after = table.advice(table.usage())
 
     assert piece(before, AdviceSubject.BITMAP_OF_MANY_VALUES).column == "exact"
@@ -437,11 +436,11 @@ def test_what_if_says_what_the_engines_indexes_do(
     ]
     # More at once than a caller may ask.
     request = WhatIfRequest.model_construct(indexes=declared, filters=filters, files=1_000, bytes=1 << 30)
-    found = try_indexes(version, request, Limits(), session_zone("UTC"))
+    found = try_indexes(version, request, Limits())
 
     left_out = 0
     for written, effect in zip(filters, found.filters, strict=True):
-        asked = PlanRequest(filter=written, selection=SelectionForm.NONE, time_zone="UTC")
+        asked = PlanRequest(filter=written, selection=SelectionForm.NONE)
         kept = service.plan(golden_ref(name), asked).summary.files_kept
         assert effect.files_kept - effect.effects[-1].files == kept, written
         left_out += effect.effects[-1].files > 0

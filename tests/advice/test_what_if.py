@@ -12,7 +12,6 @@ from app.building.columns import DataFormat
 from app.observation import Observer, StorageCall, observed_by
 from app.planning.plan import PlanState
 from app.planning.request.limits import Limits
-from app.types.session_zone import session_zone
 from app.work.ledger import LEDGER
 from tests.advice.indexed_tables import IndexedTable, events, indexed_table
 
@@ -28,7 +27,7 @@ FILTERS = {
 
 def tried(table: IndexedTable, *indexes: IndexRequest, filters: list[str], **how: Any) -> WhatIf:
     request = WhatIfRequest(indexes=indexes, filters=filters, **how)
-    return try_indexes(table.version, request, Limits(), session_zone("UTC"))
+    return try_indexes(table.version, request, Limits())
 
 
 def alone(found: WhatIf, at: int = 0) -> Effect:
@@ -57,7 +56,7 @@ def test_the_effect_is_that_of_the_built_index(tmp_path: Path, kind: str, data_f
     assert found.files_read == 20
     assert found.indexes[0].index_bytes == built.advice().index_bytes
     for at, written in enumerate(FILTERS[kind]):
-        plan = built.made.plan(built.service, written, time_zone="UTC")
+        plan = built.made.plan(built.service, written)
         effect = alone(found, at)
         assert effect.files == plan.summary.files_skipped
         assert effect.bytes == plan.summary.bytes_total - plan.summary.bytes_kept

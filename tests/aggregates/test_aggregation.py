@@ -34,7 +34,6 @@ from app.predicates.model import BoundPredicate
 from app.types import DataField, TypeRoot, Value, parse_type, sql_key, to_json
 from app.types.binary_row.row import serialize_row
 from app.types.civil_time import NANOS_PER_MILLI
-from app.types.session_zone import session_zone
 from app.work import LEDGER
 from tests import golden_cases
 from tests.brute_force import matching_rows
@@ -257,13 +256,10 @@ def test_aggregates_hold_the_truth(
         version = table.version(service)
         request = AggregateRequest(filter=condition, aggregates=asked, group_by=groups)
 
-        found = aggregate(version, request, Limits(), session_zone("UTC"))
+        found = aggregate(version, request, Limits())
 
         alone = [
-            aggregate(
-                version, request.model_copy(update={"aggregates": [each]}), Limits(), session_zone("UTC")
-            )
-            for each in asked
+            aggregate(version, request.model_copy(update={"aggregates": [each]}), Limits()) for each in asked
         ]
         predicate = bound(service, table, condition)
         service.close()
@@ -313,7 +309,7 @@ def answered(
 ) -> AggregateAnswer:
     table, service = made(root, made_files)
     request = AggregateRequest(filter="s = 'a'", aggregates=aggregates)
-    found = aggregate(table.version(service), request, Limits(), None)
+    found = aggregate(table.version(service), request, Limits())
     service.close()
     return found
 
@@ -388,7 +384,7 @@ def test_a_column_without_an_index_takes_no_bounds_from_the_others(tmp_path: Pat
     least = [AggregateFunction(function=Function.MIN, column=name) for name in ("x", "day", "n", "s")]
     request = AggregateRequest(aggregates=[*least, AggregateFunction(function=Function.COUNT)])
 
-    found = aggregate(table.version(open_service(tmp_path)), request, Limits(), None)
+    found = aggregate(table.version(open_service(tmp_path)), request, Limits())
 
     unknown, *others = found.groups[0].values
     assert (unknown.exact, unknown.lower, unknown.upper) == (False, None, None)
@@ -415,7 +411,7 @@ def test_partitions_bound_a_partition_column_of_files_whose_rows_are_not_known(t
     ends = [AggregateFunction(function=function, column="day") for function in (Function.MIN, Function.MAX)]
     request = AggregateRequest(filter="s = 'a'", aggregates=ends)
 
-    found = aggregate(table.version(open_service(tmp_path)), request, Limits(), None)
+    found = aggregate(table.version(open_service(tmp_path)), request, Limits())
 
     least, greatest = found.groups[0].values
     assert (least.exact, least.lower, least.upper) == (False, 4, 7)
@@ -429,13 +425,13 @@ def test_a_sum_beyond_its_type_is_refused_and_a_bound_not_known(tmp_path: Path) 
     request = AggregateRequest(aggregates=[AggregateFunction(function=Function.SUM, column="big")])
 
     table.commit([file_of("data-0.parquet", rows)])
-    found = aggregate(table.version(service), request, Limits(), None)
+    found = aggregate(table.version(service), request, Limits())
     table.commit([file_of("data-1.parquet", rows, BITMAP)])
 
     [value] = found.groups[0].values
     assert (value.lower, value.upper, value.settled) == (None, None, None)
     with pytest.raises(RequestError, match=r"sum of 'big' does not fit BIGINT"):
-        aggregate(table.version(service), request, Limits(), None)
+        aggregate(table.version(service), request, Limits())
     service.close()
 
 
@@ -454,7 +450,7 @@ def test_ends_of_timestamps_that_a_writer_of_orc_may_have_cut_are_open(tmp_path:
         table.commit([entry(file_name=name, row_count=2, **stated)])
         version = table.version(open_service(tmp_path))
 
-        [group] = aggregate(version, AggregateRequest(aggregates=ends), Limits(), None).groups
+        [group] = aggregate(version, AggregateRequest(aggregates=ends), Limits()).groups
 
         least, greatest = group.values
         assert least.exact is greatest.exact is is_exact
@@ -463,9 +459,7 @@ def test_ends_of_timestamps_that_a_writer_of_orc_may_have_cut_are_open(tmp_path:
 
 def bound(service: IndexService, table: MadeTable, condition: str | None) -> BoundPredicate:
     version = table.version(service)
-    return read_filter(
-        condition, version.schema.fields, Limits(), version.relation(None), session_zone("UTC")
-    )
+    return read_filter(condition, version.schema.fields, Limits(), version.relation)
 
 
 EXACT_OFTEN = {
@@ -493,7 +487,7 @@ def test_counts_hold_the_number_of_rows(service: IndexService, name: str) -> Non
         version = service.resolve(golden_ref(name), selector)
         request = AggregateRequest(filter=query["filter_sql"] or query["predicate"])
         try:
-            found = aggregate(version, request, Limits(), session_zone("UTC"))
+            found = aggregate(version, request, Limits())
         except UnsupportedFormatError:
             assert name == "data_evolution"
             return
@@ -524,14 +518,14 @@ def test_rows_that_indexes_find_are_claimed_until_the_answer_is_made(
     request = AggregateRequest(filter="n = 1", aggregates=[AggregateFunction(function=Function.COUNT)])
     with closing(open_service(tmp_path)) as service:
         version = made.version(service)
-        assert aggregate(version, request, Limits(), None).groups[0].rows == 100
+        assert aggregate(version, request, Limits()).groups[0].rows == 100
         limit_memory(256 << 20)
 
         with (
             LEDGER.claim("plans", int(LEDGER.room) - 10_000),
             pytest.raises(LimitExceededError, match="bytes for plans of"),
         ):
-            aggregate(version, request, Limits(), None)
+            aggregate(version, request, Limits())
 
-        assert aggregate(version, request, Limits(), None).groups[0].rows == 100
+        assert aggregate(version, request, Limits()).groups[0].rows == 100
         assert not LEDGER.claimed["plans"]

@@ -54,7 +54,7 @@ def shown(value: Any) -> Any:
 
 
 def ask(version: Version, group_by: Sequence[str], written: str | None = None) -> AggregateAnswer:
-    return aggregate(version, AggregateRequest(filter=written, group_by=group_by), Limits(), None)
+    return aggregate(version, AggregateRequest(filter=written, group_by=group_by), Limits())
 
 
 def counts(answer: AggregateAnswer) -> Counter[tuple[Any, ...]]:

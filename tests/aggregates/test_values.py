@@ -48,7 +48,7 @@ def partitioned(root: Path, column: DataField, stored: Sequence[Value | None]) -
 
 
 def asked(service: IndexService, made: MadeTable, request: AggregateRequest) -> AggregateAnswer:
-    return aggregate(made.version(service), request, Limits(), None)
+    return aggregate(made.version(service), request, Limits())
 
 
 @pytest.mark.parametrize(("column", "stored", "distinct"), OF_PARTITIONS)

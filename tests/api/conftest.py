@@ -55,7 +55,6 @@ def serve(golden: GoldenWarehouse) -> Serve:
     common: dict[str, Any] = {
         "warehouses": {"main": str(golden.root)},
         "allow_external": tuple(golden.allow_external()),
-        "time_zone": "UTC",
     }
 
     @contextmanager

@@ -226,10 +226,8 @@ def test_a_plan_selects_rows(client: httpx.Client) -> None:
     assert "skipped_files" not in answer
 
 
-@pytest.mark.parametrize(
-    ("alias", "qualifier"), [(None, "append_sidecar"), (None, "paimon.golden.`Append_Sidecar`"), ("e", "E")]
-)
-def test_columns_of_a_plan_may_be_qualified(client: httpx.Client, alias: str | None, qualifier: str) -> None:
+@pytest.mark.parametrize("qualifier", ["append_sidecar", "golden.`Append_Sidecar`"])
+def test_columns_of_a_plan_may_be_qualified(client: httpx.Client, qualifier: str) -> None:
     plain = {
         "filter": "rank_no = 4956",
         "top_n": {"order_by": [{"column": "rank_no", "direction": "desc"}], "limit": 2},
@@ -237,7 +235,6 @@ def test_columns_of_a_plan_may_be_qualified(client: httpx.Client, alias: str | N
     qualified = {
         "filter": f"{qualifier}.rank_no = 4956",
         "top_n": {"order_by": [{"column": f"{qualifier}.rank_no", "direction": "desc"}], "limit": 2},
-        "alias": alias,
     }
 
     path = f"{TABLES}/append_sidecar/plan"
@@ -245,16 +242,6 @@ def test_columns_of_a_plan_may_be_qualified(client: httpx.Client, alias: str | N
 
     assert answers[0]["files"] == answers[1]["files"]
     assert len(answers[0]["files"]) == 1
-
-
-def test_columns_of_a_branch_may_be_qualified_by_its_name(client: httpx.Client) -> None:
-    body = {"filter": "`versions$branch_dev`.session_no = 5", "branch": "dev"}
-
-    post(client, f"{TABLES}/versions/plan", PlanAnswer, body)
-    elsewhere = client.post(f"{TABLES}/versions/plan", json=body | {"branch": "fresh"})
-
-    assert elsewhere.status_code == 422
-    assert "versions$branch_fresh" in elsewhere.json()["detail"]
 
 
 def test_a_plan_selects_the_same_rows_in_every_form(client: httpx.Client) -> None:
@@ -459,8 +446,7 @@ def test_index_files_are_evaluated_by_path_and_by_content(
     body = {
         "schema": [{"name": "rank_no", "type": "INT"}, {"name": "grade", "type": "INT"}],
         "files": [{"path": path}, {"content": content, "name": "mine"}, {"content": "AAAA", "name": "bad"}],
-        "filter": "e.rank_no = -123456789",
-        "alias": "e",
+        "filter": "rank_no = -123456789",
         "selection": "positions",
         "explain": True,
     }

@@ -18,15 +18,15 @@ TABLES = "/v1/main/databases/golden/tables"
 MEMBERS = f"""
 {TABLES}/append_sidecar/plan filter in_lists snapshot_id tag timestamp_millis branch selection explain files \
     top_n limit page_size page_token
-{TABLES}/pk_merge/plan filter alias files top_n limit explain
-{TABLES}/pk_merge/pruned-snapshot filter alias snapshot_id time_zone budget_ms
-{TABLES}/append_sidecar/aggregate filter alias aggregates group_by top tag
-{TABLES}/append_dv32/changes from_token from_snapshot_id filter alias wait_seconds tag
+{TABLES}/pk_merge/plan filter files top_n limit explain
+{TABLES}/pk_merge/pruned-snapshot filter snapshot_id budget_ms
+{TABLES}/append_sidecar/aggregate filter aggregates group_by top tag
+{TABLES}/append_dv32/changes from_token from_snapshot_id filter wait_seconds tag
 {TABLES}/append_sidecar/what-if indexes filters files bytes seed snapshot_id
 {TABLES}/append_dv32/deletions snapshot_id partition files encoding page_size page_token
 {TABLES}/dyn_bucket/buckets/lookup partition keys hashes snapshot_id
 {TABLES}/dyn_bucket/buckets/assign partition keys hashes assign_id num_assigners num_channels
-/v1/main/index-files/evaluate schema files row_count filter in_lists alias top_n selection
+/v1/main/index-files/evaluate schema files row_count filter in_lists top_n selection
 /v1/main/index-files/inspect path content kind name
 """
 POSTS = {path: members for path, *members in map(str.split, MEMBERS.strip().splitlines())}

@@ -53,7 +53,7 @@ def both(
             ),
         }
         service = IndexService(
-            warehouses, cache_bytes=MemoryBudget.of(settings).caches, limits=settings.limits, time_zone="UTC"
+            warehouses, cache_bytes=MemoryBudget.of(settings).caches, limits=settings.limits
         )
         application = create_app(settings, service)
         with listening(application, lifespan="on") as client:

@@ -34,7 +34,7 @@ def test_a_member_has_the_type_and_the_default_of_the_request() -> None:
 
     found = members(PlanRequest, "--limit", "3", "--explain", offered=offered, selection="ranges")
 
-    assert found == {"filter": None, "limit": 3, "explain": True, "selection": "ranges", "time_zone": None}
+    assert found == {"filter": None, "limit": 3, "explain": True, "selection": "ranges"}
 
 
 @pytest.mark.parametrize(

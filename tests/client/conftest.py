@@ -17,7 +17,6 @@ def url(golden: GoldenWarehouse) -> Iterator[str]:
     settings = Settings.load(
         warehouses={"main": str(golden.root)},
         allow_external=tuple(golden.allow_external()),
-        time_zone="UTC",
         page_size=7,
     )
     with listening(create_app(settings), lifespan="on") as started:

@@ -39,8 +39,9 @@ def value(written: Any, type_text: str) -> Any:
         case "TIME":
             return dt.time.fromisoformat(written)
         case "TIMESTAMP":
+            clock = written.removesuffix("Z")
             # Nanoseconds are more than Python's type has.
-            read = dt.datetime.fromisoformat(written[:26].ljust(26, "0") if "." in written else written)
+            read = dt.datetime.fromisoformat(clock[:26].ljust(26, "0") if "." in clock else clock)
             return read.replace(tzinfo=dt.UTC) if "LOCAL" in type_text else read
         case "BYTES" | "BINARY" | "VARBINARY":
             return bytes.fromhex(written)

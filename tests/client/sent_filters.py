@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.predicates.binding.binding import bind
+from app.predicates.binding import bind
 from app.predicates.json_reader import read_json_filter
 from app.predicates.model import BoundAnd, BoundOr, BoundPredicate, Unknown
 from app.types import DataField, Value

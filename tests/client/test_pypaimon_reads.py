@@ -91,9 +91,7 @@ def test_golden_tables_have_the_same_rows(golden: GoldenWarehouse, tmp_path: Pat
         for name in golden_cases.tables()
     }
     external = ",".join(golden.allow_external())
-    # Another zone than that of the literals.
-    zone = "America/New_York"
-    with serving(golden.root, log=tmp_path / "log", allow_external=external, time_zone=zone) as served:
+    with serving(golden.root, log=tmp_path / "log", allow_external=external) as served:
         counts = compared(golden.root, served.port, asked)
 
     assert {name for name, line in counts.items() if "unread" in line} == _UNREAD
@@ -105,7 +103,7 @@ def test_golden_tables_have_the_same_rows(golden: GoldenWarehouse, tmp_path: Pat
 def test_tables_with_global_indexes_have_all_rows_that_match(tmp_path: Path) -> None:
     warehouse = global_indexes.unpack(tmp_path)
     asked: dict[str, list[Any]] = {name.replace(".db/", "."): [] for name in global_indexes.tables()}
-    with serving(warehouse, log=tmp_path / "log", time_zone="UTC") as served:
+    with serving(warehouse, log=tmp_path / "log") as served:
         counts = compared(warehouse, served.port, asked)
 
     together = sum(counts.values(), Counter[str]())

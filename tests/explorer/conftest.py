@@ -71,7 +71,6 @@ def served_story(golden: GoldenWarehouse, tmp_path_factory: pytest.TempPathFacto
     }
     settings = Settings.load(
         warehouses={name: str(root) for name, root in warehouses.items()},
-        time_zone="UTC",
         allow_external=golden.allow_external(),
     )
     with listening(create_app(settings), lifespan="on") as client:

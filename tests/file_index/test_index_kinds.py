@@ -8,9 +8,9 @@ from app.file_index import container
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BLOOM_FILTER, KINDS, IndexKind, wanted_indexes
 from app.file_index.stacked_index import FileIndex, StackedIndex
-from app.predicates.binding.binding import bind
+from app.predicates.binding import bind
 from app.predicates.model import BoundAnd, BoundOr
-from app.predicates.sql.reader import read_sql
+from app.predicates.text import read_text
 from app.types import DataField, Value, parse_type
 from app.types.bytes_column import BytesColumn
 from tests.examples import examples
@@ -35,7 +35,7 @@ ROW_KINDS = {kind for kind in KINDS.values() if kind.tells_rows}
     ],
 )
 def test_bloom_filters_are_asked_for_values_only(written: str, kinds: set[IndexKind]) -> None:
-    asked = wanted_indexes(bind(read_sql(written), (NUMBER, OTHER)))
+    asked = wanted_indexes(bind(read_text(written), (NUMBER, OTHER)))
 
     assert asked & {("number", kind) for kind in {*ROW_KINDS, BLOOM_FILTER}} == {
         ("number", kind) for kind in kinds

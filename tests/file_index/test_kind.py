@@ -30,9 +30,9 @@ from app.file_index.payloads import Cursor
 from app.file_index.stacked_index import FileIndex, StackedIndex
 from app.file_index.table_options import FileIndexOptions
 from app.options.reading import whole_number
-from app.predicates.binding.binding import bind
+from app.predicates.binding import bind
 from app.predicates.model import BoundPredicate
-from app.predicates.sql.reader import read_sql
+from app.predicates.text import read_text
 from app.types import DataField, DataType, Json, TypeRoot, Value, parse_type
 from app.types.bytes_column import BytesColumn
 from app.types.roaring import Buffer
@@ -140,7 +140,7 @@ def kind(monkeypatch: pytest.MonkeyPatch) -> RemaindersKind:
 
 
 def _bound(written: str) -> BoundPredicate:
-    return bind(read_sql(written), (NUMBER,))
+    return bind(read_text(written), (NUMBER,))
 
 
 def _described(index: FileIndex, types: Mapping[str, DataType]) -> list[dict[str, Any]]:

@@ -88,7 +88,7 @@ def expression(predicate: Mapping[str, Any], types: Mapping[str, str]) -> Boolea
 
 def _literal(value: Any, data_type: str) -> Any:
     if value is not None and "TIMESTAMP" in data_type:
-        return str(value).replace(" ", "T") + ("+00:00" if "LOCAL" in data_type else "")
+        return str(value).replace(" ", "T").replace("Z", "+00:00")
     return value
 
 

@@ -102,7 +102,6 @@ def test_manifests_do_not_share_what_is_kept(tmp_path: Path, indexed: Indexed, i
                     file,
                     (),
                     written,
-                    "UTC",
                 )
             )
             for file in version.manifest_files()

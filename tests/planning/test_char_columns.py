@@ -60,7 +60,7 @@ def test_no_row_is_lost_by_statistics_or_indexes_of_any_kind(
 ) -> None:
     made = _table(warehouse, files, kinds, bounds=bounds)
     for each in asked:
-        forms: list[Any] = [each.sql("c")] + ([each.json("c")] if each.function != "NOT_LIKE" else [])
+        forms: list[Any] = [each.text("c")] + ([each.json("c")] if each.function != "NOT_LIKE" else [])
         for form in forms:
             plan = made.plan(warehouse.service, form, selection=SelectionForm.POSITIONS)
             _check(plan, files, each, stored_too=form is not forms[0])
@@ -133,7 +133,7 @@ def test_no_partition_is_lost(warehouse: MadeTables, values: list[str], asked: C
         ]
     )
 
-    kept = names_of(made.plan(warehouse.service, asked.sql("c")).files)
+    kept = names_of(made.plan(warehouse.service, asked.text("c")).files)
 
     assert set(kept) >= {value for value in values if asked.spark(value, LENGTH)}
 

@@ -177,7 +177,7 @@ def test_what_the_rows_that_global_indexes_find_take_is_counted_for_the_claim(
 ) -> None:
     """Of files that are read alone, and of files whose columns are joined."""
     version = table(service, warehouse, name).version
-    predicate = read_filter(condition, version.schema.fields, Limits(), version.relation(None), None)
+    predicate = read_filter(condition, version.schema.fields, Limits(), version.relation)
 
     state = Planner(version, PlanRequest(selection=SelectionForm.POSITIONS), predicate).run()
 
@@ -244,7 +244,7 @@ def test_rows_that_an_index_covers_are_told_one_by_one(
 
 def bound(written: Written, condition: str) -> BoundPredicate:
     schema = written.version.schema
-    return read_filter(condition, schema.fields, Limits(), written.version.relation(None), None)
+    return read_filter(condition, schema.fields, Limits(), written.version.relation)
 
 
 def test_rows_that_no_index_covers_are_kept_with_a_warning(service: IndexService, warehouse: Path) -> None:

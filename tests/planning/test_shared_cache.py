@@ -406,9 +406,7 @@ def test_golden_tables_are_planned_alike(
 
     def plans(shared: SharedTier | None) -> list[Any]:
         with closing(open_service(golden.root, golden.allow_external(), shared=shared)) as service:
-            found = [
-                service.plan(golden_ref(table), PlanRequest(filter=each, time_zone="UTC")) for each in filters
-            ]
+            found = [service.plan(golden_ref(table), PlanRequest(filter=each)) for each in filters]
             if shared is not None:
                 shared.flush()
         return [(tuple(plan.files), plan.warnings) for plan in found]

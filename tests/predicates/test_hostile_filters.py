@@ -8,9 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.errors import RequestError
-from app.predicates.binding.binding import bind
+from app.predicates.binding import bind
 from app.predicates.json_reader import read_json_filter
-from app.predicates.sql.reader import read_sql
+from app.predicates.text import read_text
 from app.predicates.verdicts import evaluate_bounds
 from tests.examples import examples
 from tests.file_bounds import FileBounds, column_bounds
@@ -26,7 +26,7 @@ ALL_FIELDS = (
     *columns_of("variant: VARIANT; nanos: TIMESTAMP(9)", 105),
 )
 NAMES = [field.name for field in ALL_FIELDS]
-SQL = r"""
+TEXT = r"""
 ( ) [ ] , . ; ! - + * / | % :: -> ? $ = <> <=> < >= ' ` -- /* */
 AND OR NOT IN BETWEEN LIKE ESCAPE IS NULL TRUE DISTINCT FROM CASE WHEN THEN ELSE END SELECT
 CAST AS INT DECIMAL DOUBLE DATE TIMESTAMP X upper interval exists unknown
@@ -34,7 +34,7 @@ date( year( date_sub( current_date now() INTERVAL DAYS MONTH EXISTS => && uper(
 1 -1 1.5 1e5 2D 0.1F 3L 1e400 'a' 'it''s' '2025-08-01' '+99999-12-31' '\u12' r'%'
 """
 STRANGE = ["9" * 50, '"', "\n", "\0", "é", "😀", "\ud800"]
-WORDS = [*SQL.split(), *STRANGE, *(f"`{name}`" for name in NAMES)]
+WORDS = [*TEXT.split(), *STRANGE, *(f"`{name}`" for name in NAMES)]
 SCALARS = (
     st.none()
     | st.booleans()
@@ -86,16 +86,16 @@ def use(predicate: Any) -> None:
 @examples(1_000)
 @given(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join))
 @example("x = \ud800")
-def test_words_of_sql_in_any_order(text: str) -> None:
+def test_words_in_any_order(text: str) -> None:
     with suppress(RequestError):
-        use(read_sql(text))
+        use(read_text(text))
 
 
 @examples(300)
 @given(st.text(max_size=40))
 def test_any_text(text: str) -> None:
     with suppress(RequestError):
-        use(read_sql(text))
+        use(read_text(text))
 
 
 @examples(500)
@@ -103,7 +103,7 @@ def test_any_text(text: str) -> None:
 def test_every_column_meets_every_word(name: str, symbol: str, word: str) -> None:
     closing = ")" if "(" in symbol else ""
     with suppress(RequestError):
-        use(read_sql(f"`{name.replace('`', '``')}` {symbol} {word}{closing}"))
+        use(read_text(f"`{name.replace('`', '``')}` {symbol} {word}{closing}"))
 
 
 @examples(1_000)

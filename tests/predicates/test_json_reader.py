@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.errors import FilterError, LimitExceededError
-from app.predicates.binding.binding import bind
+from app.predicates.binding import bind
 from app.predicates.json_reader import read_json_filter, read_lists
 from app.predicates.model import Unknown
 from app.predicates.unbound import FilterLimits

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import FilterError, LimitExceededError
-from app.predicates.binding.binding import bind
+from app.predicates.binding import bind
 from app.predicates.json_reader import read_json_filter
-from app.predicates.sql.reader import read_sql
+from app.predicates.text import read_text
 from app.predicates.unbound import FilterLimits, Leaf, Not, Predicate
 from app.types import DataField
 from tests.tables import columns_of
@@ -19,12 +19,12 @@ NUMBERS = st.one_of(
     st.integers(-(10**20), 10**20).map(str),
     st.integers(-200, 200).map(str),
     st.decimals(-(10**6), 10**6, allow_nan=False, places=3).map(str),
-    st.sampled_from(["-0", "007", "- 7", "5L", "1e3", ".5", "5."]),
+    st.sampled_from(["-0", "007", "+7", "1e3", ".5", "5."]),
 )
 TEXTS = st.text(st.sampled_from("ab,)( -\\'\"\n"), max_size=4).map(
     lambda text: "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 )
-OTHERS = st.sampled_from(["NULL", "TRUE", "DATE '2025-01-01'", "'a' 'b'", "CAST('1' AS INT)", "y", "x + 1"])
+OTHERS = st.sampled_from(["NULL", "TRUE", "DATE '2025-01-01'", "'a' 'b'", "5L", "y", "x + 1"])
 BLANKS = st.sampled_from(["", " ", "\n ", " -- a, 1\n", "/* 1, */"])
 
 
@@ -38,7 +38,7 @@ def lists(draw: st.DrawFn) -> list[str]:
 
 def outcome(condition: str) -> str:
     try:
-        return repr(read_sql(condition))
+        return repr(read_text(condition))
     except FilterError as error:
         return f"{error} at {error.position}"
 
@@ -59,12 +59,12 @@ def test_a_list_is_read_as_one_value_after_the_other(values: list[str], conditio
 def test_a_list_keeps_values_and_positions() -> None:
     text = "x IN (" + ", ".join(map(str, range(-5, 5_000))) + ")"
 
-    found = read_sql(text)
+    found = read_text(text)
 
     assert isinstance(found, Leaf)
     assert [int(str(literal.value)) for literal in found.literals] == list(range(-5, 5_000))
     assert all(
-        text[literal.position :].startswith(str(abs(int(str(literal.value)))))
+        text[literal.position :].startswith(str(literal.value))
         for literal in found.literals
         if literal.position is not None
     )
@@ -74,9 +74,9 @@ def test_a_list_keeps_values_and_positions() -> None:
 def test_a_list_counts_its_values(condition: str) -> None:
     values = list(map(str, range(2_001)))
 
-    read_sql(condition.format(", ".join(values[1:])), FilterLimits(literals=2_000))
+    read_text(condition.format(", ".join(values[1:])), FilterLimits(literals=2_000))
     with pytest.raises(LimitExceededError, match="more than 2000 literals"):
-        read_sql(condition.format(", ".join(values)), FilterLimits(literals=2_000))
+        read_text(condition.format(", ".join(values)), FilterLimits(literals=2_000))
 
 
 COLUMNS = columns_of(
@@ -108,7 +108,7 @@ def test_a_list_is_bound_as_its_literals_one_by_one(
     leaf = {"kind": "LEAF", "transform": column, "function": "NOT_IN" if negated else "IN"}
 
     for found in (
-        read_sql(f"{field.name} {'NOT ' if negated else ''}IN ({listed})"),
+        read_text(f"{field.name} {'NOT ' if negated else ''}IN ({listed})"),
         read_json_filter({**leaf, "literals": values}),
     ):
         assert bound(found, field) == bound(one_by_one(found), field)
@@ -120,8 +120,8 @@ def test_a_number_among_strings_is_one_of_the_list(field: DataField, at: int) ->
     values = [f"'{number}'" for number in range(9)]
     values[at] = "17"
 
-    found = bound(read_sql(f"{field.name} IN ({'    ,'.join(values)})"), field)
-    expected = bound(read_sql(f"{field.name} IN ({'/**/,'.join(values)})"), field)
+    found = bound(read_text(f"{field.name} IN ({'    ,'.join(values)})"), field)
+    expected = bound(read_text(f"{field.name} IN ({'/**/,'.join(values)})"), field)
     assert without_comments(repr(found)) == without_comments(repr(expected))
 
 
@@ -137,6 +137,6 @@ def test_an_error_in_a_list_tells_where() -> None:
     text = "day IN (" + ", ".join(["'2025-01-01'"] * 10) + ", '2025-13-01')"
 
     with pytest.raises(FilterError) as caught:
-        bind(read_sql(text), COLUMNS)
+        bind(read_text(text), COLUMNS)
 
     assert caught.value.position == text.index("'2025-13-01'")

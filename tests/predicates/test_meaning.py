@@ -7,18 +7,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.predicates.binding.binding import bind
+from app.predicates.binding import bind
 from app.predicates.json_reader import read_json_filter
 from app.predicates.model import BoundLeaf, BoundPredicate, Unknown, leaves
-from app.predicates.sql.reader import read_sql
-from app.types import DataField, TypeRoot, parse_type
-from app.types.data_types import TIMESTAMP_ROOTS
+from app.predicates.text import read_text
+from app.types import TIMESTAMP_ROOTS, DataField, TypeRoot, parse_type
 from tests import golden_cases
+from tests.bound_filters import bind_json, bind_text
 from tests.examples import examples
 from tests.filters import FIELDS, Filter, Joined, Row, Test, filters, rows
 from tests.golden_checks import for_each, together
 from tests.row_matches import matches
-from tests.sessions import bind_json, bind_sql
 
 UNREAD = (
     "({0}) = TRUE",
@@ -31,9 +30,9 @@ UNREAD = (
 
 
 def partly_unread(written: Filter, data: st.DataObject) -> str:
-    """The SQL form of a filter, without needless parentheses, some of its tests as what cannot be read."""
+    """The text of a filter, without needless parentheses, some of its tests as what cannot be read."""
     if isinstance(written, Test):
-        return data.draw(st.sampled_from(("{0}", "{0}", "NOT NOT {0}", *UNREAD))).format(written.sql())
+        return data.draw(st.sampled_from(("{0}", "{0}", "NOT NOT {0}", *UNREAD))).format(written.text())
     parts = [partly_unread(child, data) for child in written.children]
     return f" {written.function} ".join(
         f"({part})" if isinstance(child, Joined) or data.draw(st.booleans()) else part
@@ -47,13 +46,15 @@ def test_no_row_is_left_out_for_what_is_not_read(written: Filter, row: Row, data
     condition = partly_unread(written, data)
 
     for text, truth in ((condition, True), (f"NOT ({condition})", False)):
-        assert matches(bind(read_sql(text), FIELDS), row) in (None, written.truth(row) is truth)
+        assert matches(bind(read_text(text), FIELDS), row) in (None, written.truth(row) is truth)
 
 
 @given(filters())
 def test_both_forms_bind_to_one_predicate(written: Filter) -> None:
     # NaN differs from itself, so the texts are compared.
-    assert repr(bind(read_sql(written.sql()), FIELDS)) == repr(bind(read_json_filter(written.json()), FIELDS))
+    assert repr(bind(read_text(written.text()), FIELDS)) == repr(
+        bind(read_json_filter(written.json()), FIELDS)
+    )
 
 
 def test_what_is_written_twice_stands_once_even_of_nan() -> None:
@@ -61,7 +62,7 @@ def test_what_is_written_twice_stands_once_even_of_nan() -> None:
     one = Test("EQUAL", ratio, (math.nan,))
     twice = Joined("AND", (one, one))
 
-    for found in (bind(read_sql(twice.sql()), FIELDS), bind(read_json_filter(twice.json()), FIELDS)):
+    for found in (bind(read_text(twice.text()), FIELDS), bind(read_json_filter(twice.json()), FIELDS)):
         assert repr(found) == repr(bind(read_json_filter(one.json()), FIELDS))
 
 
@@ -74,7 +75,7 @@ def test_a_filter_selects_the_rows_where_it_is_true(written: Filter, row: Row) -
 @examples(300)
 @given(filters(), rows())
 def test_a_negated_filter_selects_the_rows_where_it_is_false(written: Filter, row: Row) -> None:
-    negated = bind(read_sql(f"NOT ({written.sql()})"), FIELDS)
+    negated = bind(read_text(f"NOT ({written.text()})"), FIELDS)
 
     answer = matches(negated, row)
 
@@ -92,10 +93,6 @@ def test_what_is_missing_of_a_row_leaves_the_answer_open(written: Filter, row: R
 
 
 MICROSECONDS = 6
-
-
-"""Fraction digits of Spark's timestamps."""
-
 
 _LONG_NUMBERS = ("DECIMAL(38", "TIMESTAMP(9) WITH LOCAL")
 
@@ -119,9 +116,8 @@ def test_filters_of_tables(table: str) -> None:
             continue
         fields = planning_fields(document, query)
         from_json = bind_json(query["predicate"], fields)
-        if query["filter_sql"] is not None and not _means_more_in_sql(from_json):
-            from_sql = bind_sql(query["filter_sql"], fields)
-            assert repr(from_sql) == repr(from_json), query["filter_sql"]
+        if query["filter_sql"] is not None and not _differs(from_json):
+            assert repr(bind_text(query["filter_sql"], fields)) == repr(from_json), query["filter_sql"]
 
 
 @together("kind", "name", golden_cases.index_names_by_kind())
@@ -131,21 +127,19 @@ def test_filters_of_index_files(name: str) -> None:
         sql = check["sql"]
         from_json = golden.bind(check["predicate"])
         # A call of concat stands for a long string where JSON spells it out.
-        if sql is not None and "concat(" not in sql and not _means_more_in_sql(from_json):
-            assert repr(bind_sql(sql, golden.fields)) == repr(from_json), sql
+        if sql is not None and "concat(" not in sql and not _differs(from_json):
+            assert repr(bind_text(sql, golden.fields)) == repr(from_json), sql
 
 
-def _means_more_in_sql(predicate: BoundPredicate) -> bool:
-    """Whether SQL covers what Spark makes of a value beside what is stored: ``test_char_tests.py`` for CHAR,
-    ``test_nanoseconds.py`` for timestamps with more digits than Spark's."""
+def _differs(predicate: BoundPredicate) -> bool:
+    """Whether readers pad or cut values, so that a text decides less than JSON: ``test_doubts.py``."""
     return any(
-        isinstance(leaf, BoundLeaf)
-        and (
-            leaf.field.type.root is TypeRoot.CHAR
-            or (
-                leaf.literals
-                and leaf.field.type.root in TIMESTAMP_ROOTS
-                and leaf.field.type.precision > MICROSECONDS
+        isinstance(leaf, Unknown)
+        or (
+            isinstance(leaf, BoundLeaf)
+            and (
+                leaf.field.type.root is TypeRoot.CHAR
+                or (leaf.field.type.root in TIMESTAMP_ROOTS and leaf.field.type.precision > MICROSECONDS)
             )
         )
         for leaf in leaves(predicate)

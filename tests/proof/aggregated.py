@@ -21,7 +21,6 @@ from app.aggregates.answers import (
 from app.planning.request.limits import Limits
 from app.types import DataType, TypeRoot, Value, parse_json, sql_key
 from app.types.data_types import TIMESTAMP_ROOTS
-from app.types.session_zone import session_zone
 from tests.proof.columns import NULL, Column
 from tests.proof.referee import WrongPlanError
 
@@ -58,7 +57,7 @@ def aggregated(rng: Random, subject: Subject, condition: Condition | None, _: Ke
         aggregates=asked,
         group_by=[each.name for each in grouped],
     )
-    answer = aggregate(subject.version, request, Limits(), session_zone("UTC"))
+    answer = aggregate(subject.version, request, Limits())
     rows = referee.all_rows[referee.matching(condition, referee.all_rows)]
     keys = [_keys(column) for column in columns]
     truth: dict[Group, list[Any]] = {} if places else {(): []}

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from random import Random
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.types import DataType, Json, TypeRoot, Value, sql_key
-from app.types.civil_time import NANOS_PER_DAY, civil_date, date_text
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
 from tests.char_meaning import SYMBOLS, TEXT_TESTS, CharTest
 from tests.filters import Test
@@ -30,10 +29,6 @@ Truths: TypeAlias = "NDArray[np.int8]"
 
 FALSE, UNKNOWN, TRUE = 0, 1, 2
 _OF_ACTUAL: Final = {False: FALSE, None: UNKNOWN, True: TRUE}
-_WITH_DAYS: Final = frozenset({TypeRoot.DATE, TypeRoot.TIMESTAMP})
-"""Types of which a value has a day that depends on no time zone."""
-_MOST_DAYS: Final = 2_000_000
-"""To either side of 1970; later years have signs of their own in text."""
 _ENDS: Final = (Decimal((1 << 63) - 1), Decimal(1 << 63), Decimal(1 << 31), Decimal(1 << 15), Decimal(1 << 7))
 """At and beyond the ends of types."""
 _PATTERNS: Final = ("a%", "%b", "%", "_", "a_%", "ab", "%b%", "a\\%", "é%", "", "%a%c", "__")
@@ -79,8 +74,8 @@ class Single(OfOneColumn):
     @property
     def sql(self) -> str:
         if self._is_char:
-            return self._char.sql(quoted(self.column.field.name))
-        return self._plain.sql()
+            return self._char.text(quoted(self.column.field.name))
+        return self._plain.text()
 
     @property
     def json(self) -> Json:
@@ -119,7 +114,7 @@ class Single(OfOneColumn):
 
 @dataclass(frozen=True, eq=False)
 class Written(OfOneColumn):
-    """A comparison with a literal of another type than the column's, as SQL alone can have it.
+    """A comparison with a literal of another type than the column's, as text alone can have it.
 
     Attributes:
         number: what the literal is.
@@ -162,40 +157,6 @@ class Written(OfOneColumn):
 
 def _double(value: Value, data_type: DataType) -> float:
     return float(Decimal(int(value)).scaleb(-data_type.scale)) if data_type.scale else float(value)
-
-
-@dataclass(frozen=True, eq=False)
-class Called(OfOneColumn):
-    """The date or year of a column, compared with a literal, as SQL alone can have it.
-
-    Attributes:
-        function: ``date`` or ``year``.
-        number: days since 1970-01-01, or a year.
-    """
-
-    function: str
-    symbol: str
-    number: int
-    has_sql: bool = True
-    pads: bool = False
-    json: None = None
-
-    @property
-    def sql(self) -> str:
-        literal = f"DATE '{date_text(self.number)}'" if self.function == "date" else str(self.number)
-        return f"{self.function}({quoted(self.column.field.name)}) {self.symbol} {literal}"
-
-    def _truth(self, value: Value | None) -> bool | None:
-        if value is None:
-            return None
-        result = day_of(value, self.column.field.type)
-        return _compared(
-            self.symbol, result if self.function == "date" else civil_date(result)[0], self.number
-        )
-
-
-def day_of(value: Value, data_type: DataType) -> int:
-    return int(value) if data_type.root is TypeRoot.DATE else int(value) // NANOS_PER_DAY
 
 
 def _compared(symbol: str, left: Any, right: Any) -> bool:
@@ -251,30 +212,7 @@ class Joined:
         return any(child.pads for child in self.children)
 
 
-class Other(Protocol):
-    """A condition of another module, as SQL alone can have it."""
-
-    @property
-    def has_sql(self) -> bool:
-        """True."""
-
-    @property
-    def pads(self) -> bool:
-        """Whether the engine and Spark disagree on it."""
-
-    @property
-    def json(self) -> None:
-        """There is none."""
-
-    @property
-    def sql(self) -> str:
-        """As Spark SQL."""
-
-    def truths(self, codes: NDArray[np.int16]) -> Truths:
-        """What it is for rows of codes, shape (rows, columns)."""
-
-
-Condition: TypeAlias = Single | Written | Called | Joined | Other
+Condition: TypeAlias = Single | Written | Joined
 
 
 def quoted(name: str) -> str:
@@ -317,8 +255,6 @@ def random_test(rng: Random, at: int, column: Column, *, pinned: bool = False) -
     numeric = data_type.root in INTEGER_BITS or data_type.root is TypeRoot.DECIMAL
     if not pinned and rng.random() < 0.15 and (numeric or data_type.root in FLOATING_ROOTS):
         return _written(rng, at, column)
-    if not pinned and data_type.root in _WITH_DAYS and rng.random() < 0.15:
-        return _called(rng, at, column)
     functions = ["EQUAL", "EQUAL", "EQUAL", "IN"]
     if not pinned:
         functions += ["NOT_EQUAL", "LESS_THAN", "LESS_OR_EQUAL", "GREATER_THAN", "GREATER_OR_EQUAL"]
@@ -350,17 +286,6 @@ def _literal(rng: Random, column: Column) -> Value | None:
     return random_values(rng, data_type, 1)[0]
 
 
-def _called(rng: Random, at: int, column: Column) -> Condition:
-    data_type = column.field.type
-    present = [each for each in column.read if each is not None]
-    day = day_of(rng.choice(present), data_type) if present else 0
-    day = max(-_MOST_DAYS, min(day + rng.choice([-1, 0, 0, 1]), _MOST_DAYS))
-    symbol = rng.choice(list(SYMBOLS.values()))
-    if rng.random() < 0.5:
-        return Called(at, column, "date", symbol, day)
-    return Called(at, column, "year", symbol, civil_date(day)[0])
-
-
 def _written(rng: Random, at: int, column: Column) -> Condition:
     data_type = column.field.type
     symbol = rng.choice(list(SYMBOLS.values()))
@@ -377,9 +302,5 @@ def _written(rng: Random, at: int, column: Column) -> Condition:
         return Written(at, column, symbol, beyond, format(beyond, "f"))
     if data_type.root in FLOATING_ROOTS and rng.random() < 0.3:
         name = rng.choice(["NaN", "Infinity", "-Infinity", "0.1"])
-        return Written(
-            at, column, symbol, float(name), "0.1D" if name == "0.1" else f"CAST('{name}' AS DOUBLE)"
-        )
-    if rng.random() < 0.4 and abs(number) < 1 << 24:
-        return Written(at, column, symbol, float(number), f"{float(number)!r}D")
+        return Written(at, column, symbol, float(name), name if name == "0.1" else f"'{name}'")
     return Written(at, column, symbol, number, format(number, "f"))

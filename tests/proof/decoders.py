@@ -34,7 +34,7 @@ with atheris.instrument_imports(include=["app"]):
     from app.global_index.btree import Block
     from app.predicates.json_reader import read_json_filter
     from app.predicates.model import BoundAnd, BoundLeaf, Operator
-    from app.predicates.sql.reader import read_sql
+    from app.predicates.text import read_text
     from app.table.decoding import Snapshot
     from app.table.manifests.index_manifest import IndexManifest
     from app.table.manifests.manifest import Manifest
@@ -133,8 +133,8 @@ DECODERS: Final[Mapping[str, tuple[Callable[[bytes], object], Callable[[], bytes
         Snapshot.read,
         lambda: b'{"id": 1, "schemaId": 0, "baseManifestList": "a", "deltaManifestList": "b"}',
     ),
-    "sql-filter": (
-        lambda content: read_sql(content.decode(errors="replace")),
+    "text-filter": (
+        lambda content: read_text(content.decode(errors="replace")),
         lambda: b"a = 1 AND NOT (b IN ('x', NULL) OR c BETWEEN 1.5 AND 2e3) AND `d` LIKE 'a%'",
     ),
     "json-filter": (

@@ -188,7 +188,7 @@ MUTANTS: Final = (
     Mutant(
         "file indexes: literals in the new type",
         f"{_SCAN}/index_filter.py",
-        "return compare(leaf_now, leaf.operator, written, None)",
+        "return bind_test(leaf_now, written)",
         "return BoundLeaf(leaf.operator, written, leaf.literals)",
     ),
     Mutant(

@@ -40,7 +40,6 @@ from tests.proof.making import Writer
 from tests.proof.referee import Kept, Referee, WrongPlanError
 from tests.proof.replicas import Replicas, warehouse_of
 from tests.proof.tables import random_table
-from tests.proof.zone_rules import random_clock_test
 from tests.tables import MadeTable, open_service
 
 _DISK_BYTES: Final = 1 << 28
@@ -379,16 +378,6 @@ def _ordered(rng: Random, subject: Subject, condition: Condition | None, _: Kept
     subject.referee.check_first(plan, condition, limit, order)
 
 
-def _by_other_rules(rng: Random, subject: Subject, condition: Condition | None, _: Kept) -> None:
-    """A reader whose rules of a time zone are others than the service's loses no row."""
-    drawn = random_clock_test(rng, subject.referee.table.present)
-    if drawn is None:
-        return
-    zone, test = drawn
-    joined = test if condition is None or not condition.has_sql else both(condition, test)
-    subject.check(joined, time_zone=zone)
-
-
 def _deletions_told(_: Random, subject: Subject, condition: Condition | None, kept: Kept) -> None:
     """Deleted rows of kept files are told as they are."""
     table = subject.referee.table
@@ -435,7 +424,6 @@ _OF_MEANING: Final[dict[str, Variation]] = {
     "and its NOT": _all_or_nothing,
     "IN one by one": _one_by_one,
     "by partition": _by_partition,
-    "by other rules of a zone": _by_other_rules,
 }
 """Other conditions. Which indexes these ask may differ, so that a damaged one is met by one of them alone."""
 _OF_FORM: Final[dict[str, Variation]] = {

@@ -52,7 +52,6 @@ class Replicas:
         settings: dict[str, Any] = {
             "warehouses": warehouses,
             "engine_writes_only": WAREHOUSES[:1],
-            "time_zone": "UTC",
         }
         with ExitStack() as stack:
             http, clients = [], []

@@ -278,6 +278,63 @@ def _test(rng: Random, columns: Sequence[Column]) -> str:  # noqa: C901 - one ta
     return " ".join(parts if rng.random() < 0.7 else reversed(parts))
 
 
+def filter_text(rng: Random, columns: Sequence[Column], depth: int = 0) -> str:
+    """A filter's text, which Spark reads as well, and as the service does what that decides."""
+    if depth < 2 and rng.random() < 0.35:
+        kind = rng.choice(("AND", "AND", "OR", "NOT"))
+        if kind == "NOT":
+            return f"NOT ({filter_text(rng, columns, depth + 1)})"
+        parts = [filter_text(rng, columns, depth + 1) for _ in range(rng.choice((2, 2, 3)))]
+        return f" {kind} ".join(f"({part})" for part in parts)
+    column = rng.choice(columns)
+    name, no, written = named(column[0]), rng.choice(("", "", "NOT ")), column[1]
+    pair = (_of_type(rng, column), _of_type(rng, column))
+    match rng.choice(("test",) * 8 + ("IN", "IN", "BETWEEN", "NULL", "LIKE", "other")):
+        case "IN":
+            listed = ", ".join(_of_type(rng, column) for _ in range(rng.choice((1, 2, 3, 12))))
+            return f"{name} {no}IN ({listed})"
+        case "BETWEEN":
+            return f"{name} {no}BETWEEN {pair[0]} AND {pair[1]}"
+        case "NULL":
+            return f"{name} IS {no}{'TRUE' if written.startswith('BOOLEAN') and no else 'NULL'}"
+        case "LIKE" if written.startswith(("STRING", "VARCHAR", "CHAR")):
+            return f"{name} {no}LIKE {quoted(rng.choice(_PATTERNS))}"
+        case "other":
+            return rng.choice(
+                (f"{name} IS {no}DISTINCT FROM {pair[0]}", f"{name} = {named(rng.choice(columns)[0])}")
+            )
+    parts = [name, rng.choice(_SYMBOLS), pair[0]]
+    return " ".join(parts if rng.random() < 0.7 else reversed(parts))
+
+
+def _of_type(rng: Random, column: Column) -> str:
+    _, written, values = column
+    name = written.partition("(")[0].removesuffix(" NOT NULL")
+    text = rng.choice(values) if values and rng.random() < 0.65 else None
+    if rng.random() < 0.04:
+        return "NULL"
+    if text is None:
+        text = value(rng, written) or "0"
+    if name in _WHOLE or name in ("FLOAT", "DOUBLE", "DECIMAL"):
+        if not re.fullmatch(r"-?\d+(\.\d+)?(E-?\d+)?", text):
+            return quoted(text)
+        return str(rng.choice(_ENDS) + rng.choice((-1, 0, 1))) if rng.random() < 0.1 else text
+    match name:
+        case "BOOLEAN":
+            return rng.choice(("TRUE", "FALSE"))
+        case "BYTES":
+            return f"X'{text}'" if re.fullmatch("([0-9a-f]{2})*", text) else "X''"
+        case "DATE" | "TIMESTAMP":
+            clock = text if re.match(r"\d{4}-", text) else rng.choice(_DAYS + _CLOCKS)
+            clock = clock.rstrip("Z").replace("T", " ")
+            if name == "DATE":
+                return rng.choice(("", "DATE ")) + quoted(clock[:10])
+            if "LOCAL" in written:
+                return rng.choice(("", "TIMESTAMP ")) + quoted(clock + rng.choice(("Z", "+05:30")))
+            return rng.choice((quoted(clock), quoted(clock[:10]), f"DATE '{clock[:10]}'"))
+    return quoted(text)
+
+
 def cell(written: str, text: str | None) -> str:
     """A value that the engine has read, as an expression of Spark's SQL."""
     name = written.removesuffix(" NOT NULL")

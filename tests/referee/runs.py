@@ -49,7 +49,6 @@ class Court:
             settings: dict[str, Any] = {
                 "warehouses": {name: str(processes.warehouse) for name in WAREHOUSES},
                 "engine_writes_only": WAREHOUSES[1:],
-                "time_zone": "UTC",
             }
             options = processes.ask(READER, do="options")["options"]
             with (

@@ -30,7 +30,7 @@ from app.library import (
     TableRef,
 )
 from tests.referee.histories import History
-from tests.referee.literals import Column, cell, condition, named
+from tests.referee.literals import Column, cell, condition, filter_text, named
 from tests.referee.processes import READER, Processes
 
 DATABASE: Final = "referee"
@@ -179,13 +179,15 @@ class Trial:
                 self.run.untold[f"engine: {_short(answer['error'])}"] += 1
                 continue
             rows = Rows.of(answer)
-            texts = [condition(rng, rows.described()) for _ in range(conditions)] if only is None else [only]
+            texts = (
+                [filter_text(rng, rows.described()) for _ in range(conditions)] if only is None else [only]
+            )
             yield from self._check(selector, rows, [None, *texts], rng)
             if selector.asked.branch is None and selector.asked.snapshot_id is not None:
                 versions[selector.asked.snapshot_id] = rows
         for first, last in pairwise(sorted(versions)):
             if versions[first].columns == versions[last].columns:
-                text = only or condition(rng, versions[last].described())
+                text = only or filter_text(rng, versions[last].described())
                 with self._failing(
                     Selector(SnapshotSelector(first), {"changes to": str(last)}), text
                 ) as found:
@@ -378,7 +380,7 @@ class Trial:
         """Raises WrongAnswerError where rows that came or went between versions are not told."""
         ref = TableRef(self._warehouse, DATABASE, self._name)
         before, after = (self._service.resolve(ref, SnapshotSelector(number)) for number in numbers)
-        request = PlanRequest(filter=text, selection=SelectionForm.POSITIONS, time_zone=self._zone)
+        request = PlanRequest(filter=text, selection=SelectionForm.POSITIONS)
         changes = self._service.changes(before, after, request)
         sides = ((changes.added, versions[1], versions[0]), (changes.removed, versions[0], versions[1]))
         for plan, mine, other in sides:
@@ -399,9 +401,9 @@ class Trial:
         if not over_http:
             ref = TableRef(self._warehouse, DATABASE, self._name)
             version = self._service.resolve(ref, selector.asked)
-            request = PlanRequest(filter=text, selection=form, time_zone=self._zone)
+            request = PlanRequest(filter=text, selection=form)
             return _kept(self._service.plan(version, request))
-        asked = {"filter": text, "selection": form.value, "time_zone": self._zone}
+        asked = {"filter": text, "selection": form.value}
         for name in ("snapshot_id", "tag", "timestamp_millis", "branch"):
             asked[name] = getattr(selector.asked, name)
         body = {name: each for name, each in asked.items() if each is not None}

@@ -44,7 +44,7 @@ def main(url: str, table: str, where: str, scratch: str, settings: str) -> None:
     }
     if not hadoop:
         register(spark)
-        source = spark.read.format("paimon_index").options(url=url, prune=where, time_zone="UTC").load(table)
+        source = spark.read.format("paimon_index").options(url=url, prune=where).load(table)
         found["source"] = source.where(where).count()
     answers.write(json.dumps(found))
     answers.close()

@@ -96,7 +96,7 @@ def tables(spark: Spark) -> Iterator[CharTables]:
     for table in _TABLES:
         truths[table] = {}
         for column in ("c", "m['k']"):
-            tests = ", ".join(f"({test.sql(column)}) AS t{at}" for at, test in enumerate(_TESTS))
+            tests = ", ".join(f"({test.text(column)}) AS t{at}" for at, test in enumerate(_TESTS))
             rows = session.sql(f"SELECT id, {tests} FROM chars.{table}")  # noqa: S608 - tests of our own
             truths[table][column] = {row["id"]: [row[f"t{at}"] for at in range(len(_TESTS))] for row in rows}
     service = open_service(spark.warehouse)
@@ -135,9 +135,9 @@ def test_what_is_taken_for_sparks_meaning_is_sparks(tables: CharTables, table: s
             continue
         for at, test in enumerate(_TESTS):
             found = tables.truths[table]["c"][number][at]
-            assert found is test.spark(value, _LENGTH), (test.sql("c"), value)
+            assert found is test.spark(value, _LENGTH), (test.text("c"), value)
             found = tables.truths[table]["m['k']"][number][at]
-            assert found is test.of_map_key(value, _LENGTH), (test.sql("m['k']"), value)
+            assert found is test.of_map_key(value, _LENGTH), (test.text("m['k']"), value)
 
 
 @pytest.mark.parametrize("table", _TABLES)
@@ -145,7 +145,7 @@ def test_what_is_taken_for_sparks_meaning_is_sparks(tables: CharTables, table: s
 def test_every_row_that_spark_finds_is_kept(tables: CharTables, table: str, column: str) -> None:
     for at, test in enumerate(_TESTS):
         wanted = {number for number, truths in tables.truths[table][column].items() if truths[at]}
-        written: list[Any] = [test.sql(column)]
+        written: list[Any] = [test.text(column)]
         if test.function != "NOT_LIKE":
             written.append(test.json(column.replace("'", "")))
 
@@ -155,4 +155,4 @@ def test_every_row_that_spark_finds_is_kept(tables: CharTables, table: str, colu
             assert not is_proven or kept == wanted, form
         if column == "c" and test.function in ("EQUAL", "NOT_EQUAL", "IN", "NOT_IN"):
             is_short = max(map(len, test.literals)) <= _LENGTH
-            assert tables.selected(table, test.sql(column)) == (wanted, True) or not is_short
+            assert tables.selected(table, test.text(column)) == (wanted, True) or not is_short

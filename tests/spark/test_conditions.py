@@ -9,7 +9,6 @@ from typing import Any, Final
 import pytest
 
 from app.predicates import bind, read_json_filter
-from app.predicates.binding.names import NAMELESS
 from app.predicates.model import ALWAYS_TRUE, BoundPredicate
 from app.types import DataField, Value, parse_json, parse_type
 from tests.referee.literals import TYPES, Column, cell, condition, value
@@ -94,7 +93,7 @@ def held(
     fields = [DataField(at, name, parse_type(type_)) for at, (name, type_, _) in enumerate(columns)]
     bound: BoundPredicate = ALWAYS_TRUE
     if written is not None:
-        bound = bind(read_json_filter(json.loads(written)), fields, NAMELESS, None)
+        bound = bind(read_json_filter(json.loads(written)), fields)
     counts = Counter[str]()
     for row, truth in zip(rows, truths, strict=True):
         answer = matches(bound, {field.id: stored(rng, field, row[field.id]) for field in fields})

@@ -49,7 +49,7 @@ def differs(query: dict[str, Any]) -> bool:
 def test_rows_of_a_condition_that_prunes_are_the_connectors(tables: Golden, table: str, zone: str) -> None:
     session, columns = tables.session(zone), columns_of(table)
     wheres = [query["filter_sql"] for query in chosen(table, zone) if not differs(query)]
-    shared = {"url": tables.url, "time_zone": zone, "columns": listed(columns)}
+    shared = {"url": tables.url, "columns": listed(columns)}
     options = [shared if where is None else {**shared, "prune": where} for where in wheres]
 
     ours = session.load(f"main.golden.{table}", *zip(options, wheres, strict=True))
@@ -62,7 +62,7 @@ def test_rows_of_a_condition_that_prunes_are_the_connectors(tables: Golden, tabl
 @pytest.mark.parametrize("table", DECIDED)
 def test_a_condition_gives_its_rows_or_an_error(tables: Golden, table: str) -> None:
     session, columns = tables.session("Asia/Kolkata"), columns_of(table)
-    shared = {"url": tables.url, "time_zone": "Asia/Kolkata", "columns": listed(columns)}
+    shared = {"url": tables.url, "columns": listed(columns)}
     found, undecided = {}, 0
     for query in golden_cases.expected(table)["queries"][1::7]:
         where = query["filter_sql"]
@@ -118,8 +118,8 @@ def test_a_view_stays_with_its_snapshot_until_it_is_made_again(written: Written)
     session.sql("DELETE FROM reading.viewed WHERE id % 10 = 3")
     view = (
         "CREATE OR REPLACE TEMPORARY VIEW viewed USING paimon_index OPTIONS "
-        f"(path 'main.reading.viewed', url '{written.url}', time_zone 'America/New_York', "
-        "prune \"`at` >= '1969-12-31 20:00:00'\")"
+        f"(path 'main.reading.viewed', url '{written.url}', "
+        "prune \"`at` >= '1969-12-31T20:00:00-05:00'\")"
     )
     session.sql(view)
     session.sql("DELETE FROM reading.viewed WHERE id > 20")
@@ -175,7 +175,7 @@ WRONG: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "unknown column": ({"columns": "nothing"}, "ValueError: there is no column nothing; the table has"),
     "no names": ({"columns": "score, , moment"}, "ValueError: option columns of paimon_index lists names"),
     "condition of an unknown column": ({"prune": "nothing = 1"}, "ServiceError: 422 filter"),
-    "times without a zone": ({"prune": "moment > '2025-01-01'"}, "ValueError: .* set option time_zone"),
+    "option that is gone": ({"time_zone": "UTC"}, "ValueError: paimon_index has no option time_zone"),
     "service down": ({"url": "nowhere"}, "UnavailableError: .* cannot be reached"),
 }
 

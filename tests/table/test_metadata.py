@@ -24,7 +24,7 @@ from app.table.manifests.manifest_list import ManifestList
 from app.table.schema.partition import partition_path, partition_values
 from app.table.statistics.statistics import partition_bounds, value_bounds
 from app.table.storage import Storage
-from app.types import DataField, Value, parse_json, to_json
+from app.types import DataField, DataType, TypeRoot, Value, parse_json, to_json
 from app.types.binary_row.row import read_row
 from app.types.civil_time import NANOS_PER_MILLI
 from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS
@@ -36,8 +36,8 @@ from tests.examples import examples
 from tests.file_bounds import FileBounds, by_file
 from tests.golden_cases import DATABASE, GoldenWarehouse
 from tests.golden_checks import for_each, together
+from tests.golden_filters import as_instant
 from tests.memory_storage import MemoryStorage
-from tests.sessions import UTC
 from tests.table.conftest import DIRECTORY, NAME, metadata_reads
 from tests.tables import MadeTable, avro, columns_of, entry, manifest, open_service, record
 
@@ -184,10 +184,14 @@ def row_form(values: Sequence[Value | None], fields: Sequence[DataField]) -> dic
     return {field.name: to_json(value, field.type) for value, field in zip(values, fields, strict=True)}
 
 
+def _written(value: Any, data_type: DataType) -> Any:
+    return as_instant(value) if data_type.root is TypeRoot.TIMESTAMP_LTZ else value
+
+
 def answer_form(recorded: dict[str, Any], fields: Mapping[str, DataField]) -> dict[str, Any]:
     """Recorded values as answers write them: the documents have other text for some types."""
     return {
-        name: to_json(parse_json(value, fields[name].type, UTC), fields[name].type)
+        name: to_json(parse_json(_written(value, fields[name].type), fields[name].type), fields[name].type)
         for name, value in recorded.items()
     }
 

@@ -97,7 +97,6 @@ class DeletionsPage:
     snapshot_id: SnapshotId
     deletions: Sequence[FileDeletions]
     unknown_files: Sequence[str]
-    warnings: Sequence[str]
     next_page_token: NextPageToken
 
 
@@ -207,9 +206,7 @@ def encode_deletions(
         page = window.fill(
             len(answer.deletions), lambda index: _file_deletions(answer.deletions[index], form)
         )
-    return DeletionsPage(
-        answer.snapshot_id, page.entries, answer.unknown_files, answer.warnings, token(page.next_offset)
-    )
+    return DeletionsPage(answer.snapshot_id, page.entries, answer.unknown_files, token(page.next_offset))
 
 
 def encode_schemas(schemas: Sequence[Schema], window: Window, token: NextToken) -> SchemaList:

@@ -21,7 +21,6 @@ from app.errors import NotFoundError, RequestError, SnapshotExpiredError
 from app.observation import Phase, during
 from app.planning import Version
 from app.planning.request import SnapshotSelector, TableRef, VersionedRequest
-from app.predicates import day_of_request
 from app.release import __version__
 from app.types.digest import digest, request_digest
 
@@ -164,9 +163,6 @@ class Question:
 
     def _digest(self) -> bytes:
         members = {name: value for name, value in self.body if name not in _NOT_PART_OF_THE_ETAG}
-        # Replicas may have other defaults.
-        members["time_zone"] = self.runtime.service.time_zone(getattr(self.body, "time_zone", None))
-        members["day"] = day_of_request(members.get("filter"))
         return request_digest(self.endpoint, self.table, members)
 
     def _window(self, offset: int) -> Window:

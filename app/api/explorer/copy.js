@@ -21,9 +21,8 @@ export function asSql(state) {
   const branch = state.branch ? `$branch_${state.branch}` : "";
   const table = [state.warehouse, state.database, state.table + branch].map(quoted).join(".");
   const version = state.tag ? ` VERSION AS OF ${literal(state.tag)}` : state.snapshot ? ` VERSION AS OF ${state.snapshot}` : "";
-  const zone = state.zone.trim() ? `SET TIME ZONE ${literal(state.zone.trim())};\n` : "";
   const where = state.filter.trim() ? `\nWHERE ${state.filter.trim()}` : "";
-  return `${zone}SELECT *\nFROM ${table}${version}${where};`;
+  return `SELECT *\nFROM ${table}${version}${where};`;
 }
 
 /** Copies a text; without leave to do so, shows it selected, to be copied. */

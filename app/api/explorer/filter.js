@@ -5,26 +5,21 @@ import { fill, find, h } from "./dom.js";
 const PAUSE_MS = 250;
 
 export class Filter {
-  /** `onText` is called with the text and the time zone when typing pauses, and at once with `true` on Enter. */
+  /** `onText` is called with the text when typing pauses, and at once with `true` on Enter. */
   constructor(onText) {
     this.text = find("filter");
-    this.zone = find("zone");
     let timer = 0;
     const call = (isEntered) => {
       clearTimeout(timer);
-      onText({ filter: this.text.value, zone: this.zone.value }, isEntered);
-    };
-    const later = () => {
-      clearTimeout(timer);
-      timer = setTimeout(call, PAUSE_MS, false);
+      onText({ filter: this.text.value }, isEntered);
     };
     const typed = () => {
       this.clear();
       this.#grow();
-      later();
+      clearTimeout(timer);
+      timer = setTimeout(call, PAUSE_MS, false);
     };
     this.text.addEventListener("input", typed);
-    this.zone.addEventListener("input", later);
     this.text.addEventListener("scroll", () => (find("marks").scrollTop = this.text.scrollTop));
     this.text.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey) return;
@@ -35,13 +30,11 @@ export class Filter {
       event.preventDefault();
       call(true);
     });
-    fill(find("zones"), Intl.supportedValuesOf("timeZone").map((name) => h("option", { value: name })));
   }
 
-  show({ filter, zone }) {
+  show({ filter }) {
     // Setting what is there already would move the caret.
     if (this.text.value !== filter) this.text.value = filter;
-    if (this.zone.value !== zone) this.zone.value = zone;
     this.#grow();
   }
 

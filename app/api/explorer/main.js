@@ -15,7 +15,7 @@ import { askPlan, questionOf, versionOf } from "./plan.js";
 import { factsOf, showSchema } from "./schema.js";
 import { Versions } from "./versions.js";
 
-const DEFAULTS = { filter: "", zone: "", branch: "", snapshot: "", tag: "", tab: "plan", size: "files", group: "", file: "" };
+const DEFAULTS = { filter: "", branch: "", snapshot: "", tag: "", tab: "plan", size: "files", group: "", file: "" };
 const LINE = ["warehouse", "database", "table", "branch"];
 const TABS = ["plan", "schema", "health"];
 const MEASURES = { files: "files", size: "bytes", rows: "rows" };
@@ -72,7 +72,7 @@ async function show(next) {
   const isLine = changed(...LINE);
   const isOther = isLine || changed("snapshot", "tag");
   const isTab = isOther || changed("tab");
-  const isQuestion = isOther || changed("filter", "zone");
+  const isQuestion = isOther || changed("filter");
   state = next;
   if (isOther) {
     work.abort();

@@ -16,7 +16,6 @@ export function versionOf({ branch, snapshot, tag }) {
 export function questionOf(state) {
   const body = versionOf(state);
   if (state.filter.trim()) body.filter = state.filter;
-  if (state.zone.trim()) body.time_zone = state.zone.trim();
   return body;
 }
 

@@ -23,7 +23,7 @@ from app.api.questions.bodies import PagedRequest
 from app.api.runtime import Shared
 from app.errors import RequestError
 from app.planning.request import BucketsRequest, TableRef, VersionedRequest
-from app.planning.request.members import Name, Request, TimeZone
+from app.planning.request.members import Name, Request
 from app.suggestions import hint
 from app.table import DATABASE_SUFFIX
 
@@ -97,7 +97,6 @@ class BucketsQuery(VersionedRequest, TableQuery):
     partition: str | None = Field(
         None, description="A JSON object by partition column.", examples=['{"dt": "2025-08-01"}']
     )
-    time_zone: TimeZone | None = None
 
     def request(self) -> BucketsRequest:
         """Converts the parameters, with the partition decoded."""

@@ -70,6 +70,6 @@ async def what_if(
     def compute() -> WhatIf:
         version = service.resolve(table, body.selector)
         with missing_file_means_expired(version):
-            return try_indexes(version, body, runtime.settings.limits, service.zone(body.time_zone))
+            return try_indexes(version, body, runtime.settings.limits)
 
     return await runtime.answer(compute)

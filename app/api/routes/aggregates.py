@@ -27,8 +27,8 @@ async def aggregate(
     service = runtime.service
 
     def compute() -> AggregateAnswer:
-        version, zone = service.resolve(table, body.selector), service.zone(body.time_zone)
+        version = service.resolve(table, body.selector)
         with missing_file_means_expired(version):
-            return aggregate_version(version, body, runtime.settings.limits, zone)
+            return aggregate_version(version, body, runtime.settings.limits)
 
     return await runtime.answer(compute)

@@ -81,8 +81,6 @@ class Configuration:
     warehouses: Sequence[str]
     warehouse_urls: Mapping[str, str]
     """Public URLs of the warehouses, for readers of their files."""
-    time_zone: str | None
-    """The session time zone of requests that name none; null: unknown."""
     limits: Mapping[str, float]
     memory: MemoryUse
     capabilities: Mapping[str, Sequence[str]]
@@ -176,7 +174,6 @@ async def config(request: Request, runtime: Shared, caller: Asking) -> Response:
         version=__version__,
         warehouses=list(warehouses),
         warehouse_urls={name: warehouse.public_url for name, warehouse in warehouses.items()},
-        time_zone=settings.time_zone,
         limits={
             "body_bytes": settings.body_bytes,
             "filter_depth": settings.limits.filter_depth,

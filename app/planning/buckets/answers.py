@@ -64,7 +64,6 @@ class BucketList:
     snapshot_id: SnapshotId
     bucket_mode: str
     buckets: Sequence[BucketInfo]
-    warnings: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

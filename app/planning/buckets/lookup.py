@@ -47,7 +47,6 @@ from app.table import BucketMode
 from app.table.manifests import IndexEntry
 from app.types import INTEGER_BITS, DataField, DataType, Json, TypeRoot, Value, parse_json
 from app.types.binary_row import FieldValues, write_row
-from app.types.session_zone import SessionZone
 from app.types.values import integer_range, same_in_sql
 from app.work import check_deadline
 
@@ -133,7 +132,7 @@ _NO_INDEX = {
 }
 
 
-def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | None) -> BucketLookup:
+def answer_lookup(version: Version, request: LookupRequest) -> BucketLookup:
     """Finds the bucket of each key.
 
     Raises:
@@ -142,8 +141,8 @@ def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | 
         StorageError: a hash index cannot be read.
     """
     mode = version.schema.bucket_mode
-    partition = NamedPartition.read(version.schema, request.partition, zone)
-    hashes, keys = _hashes(version, request, partition.exact, zone)
+    partition = NamedPartition.read(version.schema, request.partition)
+    hashes, keys = _hashes(version, request, partition.values)
     doubt = _doubt(version)
     if doubt is not None:
         unknown = tuple(KeyBucket(hashed, None) for hashed in hashes.tolist())
@@ -168,11 +167,11 @@ def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | 
     return BucketLookup(version.snapshot_id, mode.value.lower(), answers, _NO_INDEX.get(mode))
 
 
-def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone | None) -> BucketList:
+def answer_buckets(version: Version, request: BucketsRequest) -> BucketList:
     """Lists the buckets of one partition or of all, with their content."""
     schema = version.schema
     named = request.partition
-    partition = None if named is None else NamedPartition.read(version.schema, named, zone)
+    partition = None if named is None else NamedPartition.read(version.schema, named)
     files = _bucket_sizes(version.files())
     indexes: dict[tuple[bytes, int], IndexEntry] = {
         (row, entry.bucket): entry
@@ -203,11 +202,10 @@ def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone 
                 rows=files.get((row, bucket), _NO_FILES)[1],
             )
         )
-    warnings = () if partition is None else partition.warnings
-    return BucketList(version.snapshot_id, schema.bucket_mode.value.lower(), tuple(infos), warnings)
+    return BucketList(version.snapshot_id, schema.bucket_mode.value.lower(), tuple(infos))
 
 
-def answer_assignment(version: Version, request: AssignRequest, zone: SessionZone | None) -> AssignmentAnswer:
+def answer_assignment(version: Version, request: AssignRequest) -> AssignmentAnswer:
     """Predicts where a new assigner would put each key; among several permitted buckets, one of them.
 
     Raises FilterError if the table assigns no buckets, or a key belongs to another assigner.
@@ -216,9 +214,9 @@ def answer_assignment(version: Version, request: AssignRequest, zone: SessionZon
     if schema.bucket_mode is not BucketMode.HASH_DYNAMIC:
         mode = schema.bucket_mode.value.lower()
         raise FilterError(f"only dynamic buckets (hash_dynamic) are assigned; this table is {mode}")
-    partition = NamedPartition.read(version.schema, request.partition, zone)
-    row = write_row(partition.exact, [field.type for field in schema.partition_fields])
-    hashes, _ = _hashes(version, request, partition.exact, zone)
+    partition = NamedPartition.read(version.schema, request.partition)
+    row = write_row(partition.values, [field.type for field in schema.partition_fields])
+    hashes, _ = _hashes(version, request, partition.values)
     dynamic = schema.options.dynamic_buckets
     options = AssignerOptions(
         channels=request.num_channels,
@@ -267,17 +265,17 @@ def _key_fields(version: Version) -> tuple[DataField, ...]:
 
 def _doubt(version: Version) -> str | None:
     """Reason why no bucket can be told, or None."""
-    names = Names(version.schema.fields, version.relation(None))
+    names = Names(version.schema.fields, version.relation)
     # Some readers show NULLs of such a column as another value, so they look for the rows under other keys.
     return next((why for field in _key_fields(version) if (why := names.doubt_of(field)) is not None), None)
 
 
 def _hashes(
-    version: Version, request: LookupRequest, partition: tuple[Value | None, ...], zone: SessionZone | None
+    version: Version, request: LookupRequest, partition: tuple[Value | None, ...]
 ) -> tuple[Hashes, tuple[FieldValues, ...] | None]:
     if request.keys is None:
         return np.array(request.hashes or (), np.int32), None
-    fields = _read_keys(version, request.keys, partition, zone)
+    fields = _read_keys(version, request.keys, partition)
     return key_hashes(fields, len(request.keys)), fields
 
 
@@ -285,7 +283,6 @@ def _read_keys(
     version: Version,
     keys: Sequence[Mapping[str, Json]],
     partition: tuple[Value | None, ...],
-    zone: SessionZone | None,
 ) -> tuple[FieldValues, ...]:
     schema, fields = version.schema, _key_fields(version)
     allowed = {field.name for field in fields} | set(schema.primary_keys) | set(schema.partition_keys)
@@ -295,31 +292,29 @@ def _read_keys(
             suggestion = hint(name, sorted(allowed), plural="key columns")
             raise FilterError(f"{name!r:.200} is no key column of this table{suggestion}", column=name)
     for field, value in zip(schema.partition_fields, partition, strict=True):
-        if any(field.name in key and not _is(field, _value(key, field, zone), value) for key in keys):
+        if any(field.name in key and not _is(field, _value(key, field), value) for key in keys):
             raise FilterError(f"{field.name!r} of the key is not that of the partition", column=field.name)
-    return tuple(_read_field(keys, field, zone) for field in fields)
+    return tuple(_read_field(keys, field) for field in fields)
 
 
 def _is(field: DataField, one: Value | None, other: Value | None) -> bool:
     return one == other or (one is not None and other is not None and same_in_sql(field.type, one, other))
 
 
-def _read_field(
-    keys: Sequence[Mapping[str, Json]], field: DataField, zone: SessionZone | None
-) -> FieldValues:
+def _read_field(keys: Sequence[Mapping[str, Json]], field: DataField) -> FieldValues:
     if field.type.root in INTEGER_BITS:
         numbers = [value for key in keys if type(value := key.get(field.name)) is int]
         low, high = integer_range(field.type)
         if numbers and len(numbers) == len(keys) and low <= min(numbers) and max(numbers) <= high:
             return FieldValues(field.type, np.array(numbers, np.int64), np.zeros(len(numbers), np.bool_))
-    return FieldValues.of([_value(key, field, zone) for key in keys], field.type)
+    return FieldValues.of([_value(key, field) for key in keys], field.type)
 
 
-def _value(written: Mapping[str, Json], field: DataField, zone: SessionZone | None) -> Value | None:
+def _value(written: Mapping[str, Json], field: DataField) -> Value | None:
     if field.name not in written:
         raise FilterError(f"the key lacks {field.name!r}", column=field.name)
     try:
-        return parse_json(written[field.name], field.type, zone)
+        return parse_json(written[field.name], field.type)
     except FilterError as error:
         raise FilterError(str(error), column=field.name) from error
 

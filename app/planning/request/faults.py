@@ -28,6 +28,11 @@ _EXPECTED: Final = {
 _WRONG_FORM: Final = re.compile(
     r"(bool|dict|float|int|list|model|string)_(?:attributes_)?(?:type|parsing|parsing_size|from_float)"
 )
+# Members of earlier releases, and what to send now.
+_GONE: Final = {
+    "alias": ": columns are qualified by the table's own name, if at all",
+    "time_zone": ": write instants with an offset, such as 2025-08-01T12:30:00Z or +05:30 at their end",
+}
 # Pydantic's names for the alternatives of a union.
 _FORMS: Final = re.compile(r"str|int|float|bool|(?:dict|list)\[.*\]")
 _NAMED: Final = re.compile(r"'([^']*)'")
@@ -38,7 +43,7 @@ def refuse_unknown(model: type[BaseModel], members: Mapping[str, object], label:
     allowed = sorted(field.alias or name for name, field in model.model_fields.items())
     for name in members:
         if name not in allowed:
-            suggestion = hint(name, allowed, plural=f"{label}s", also=SYNONYMS)
+            suggestion = _GONE.get(name) or hint(name, allowed, plural=f"{label}s", also=SYNONYMS)
             raise PydanticCustomError(
                 "unknown", "{text}", {"text": f"there is no {label} {name[:_MOST_CHARACTERS]!r}{suggestion}"}
             )

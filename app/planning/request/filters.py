@@ -8,21 +8,13 @@ from typing import Final, Self
 
 from app.errors import FilterError
 from app.planning.request.limits import Limits
-from app.predicates import Relation, bind, read_json_filter, read_lists, read_sql
+from app.predicates import Relation, bind, read_json_filter, read_lists, read_text
 from app.predicates.model import ALWAYS_TRUE, BoundPredicate, Operator, Unknown, leaves
 from app.predicates.unbound import And, FilterLimits, Leaf, LiteralList, Not, Or, Predicate
 from app.table import TableSchema
-from app.types import DataField, Json, TypeRoot, Value, parse_json
-from app.types.json_values import parse_instants
-from app.types.session_zone import Instants, SessionZone
+from app.types import DataField, Json, Value, parse_json
 from app.types.values import same_in_sql
 
-WITHOUT_TIME_ZONE: Final = (
-    "a date or timestamp of the request depends on the session's time zone, or on rules of that zone, which "
-    "are not known: whatever would match in some zone or by some rules is kept; give time_zone, with the "
-    "release of the reader's rules (America/Vancouver@2025a), to narrow the answer"
-)
-"""Warning of an answer whose filter needs a time zone, or its rules, that nobody gave."""
 _MOST_NOT_READ: Final = 20
 
 
@@ -31,7 +23,6 @@ def read_filter(
     fields: Sequence[DataField],
     limits: Limits,
     relation: Relation,
-    zone: SessionZone | None,
     in_lists: Mapping[str, Json] | None = None,
     doubts: list[str] | None = None,
 ) -> BoundPredicate:
@@ -45,7 +36,7 @@ def read_filter(
     bounds = FilterLimits(limits.filter_depth, limits.filter_literals)
     parts: list[Predicate] = []
     if isinstance(written, str):
-        parts.append(read_sql(written, bounds, zone))
+        parts.append(read_text(written, bounds))
     elif isinstance(written, Mapping):
         parts.append(read_json_filter(written, bounds))
     elif written is not None:
@@ -56,7 +47,7 @@ def read_filter(
         return ALWAYS_TRUE
     if doubts is not None:
         doubts += _shorten([warning for part in parts for warning in _comparisons_with_null(part)])
-    return bind(parts[0] if len(parts) == 1 else And(tuple(parts)), fields, relation, zone)
+    return bind(parts[0] if len(parts) == 1 else And(tuple(parts)), fields, relation)
 
 
 def _comparisons_with_null(predicate: Predicate, *, negated: bool = False) -> Iterator[str]:
@@ -78,10 +69,9 @@ def _comparisons_with_null(predicate: Predicate, *, negated: bool = False) -> It
 
 
 def filter_warnings(*predicates: BoundPredicate) -> tuple[str, ...]:
-    """Warns of a missing time zone, and of conditions that could not be used as they were written."""
+    """Warns of conditions that could not be used as they were written."""
     unknown = [leaf for each in predicates for leaf in leaves(each) if isinstance(leaf, Unknown)]
-    warnings = [WITHOUT_TIME_ZONE] if any(leaf.lacks_time_zone for leaf in unknown) else []
-    return (*warnings, *_shorten([_undecided(leaf) for leaf in unknown if leaf.reason is not None]))
+    return tuple(_shorten([_undecided(leaf) for leaf in unknown if leaf.reason is not None]))
 
 
 def _undecided(leaf: Unknown) -> str:
@@ -99,13 +89,13 @@ def _shorten(warnings: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class NamedPartition:
-    """A value for each partition column; :class:`Instants` where a wall clock stands for several of them."""
+    """A value for each partition column."""
 
     fields: tuple[DataField, ...]
-    values: tuple[Value | Instants | None, ...]
+    values: tuple[Value | None, ...]
 
     @classmethod
-    def read(cls, schema: TableSchema, written: Mapping[str, Json] | None, zone: SessionZone | None) -> Self:
+    def read(cls, schema: TableSchema, written: Mapping[str, Json] | None) -> Self:
         """Reads a partition that a caller named.
 
         Raises FilterError if columns are missing or unknown, or a value does not fit.
@@ -120,48 +110,18 @@ class NamedPartition:
                 f"a partition of this table is {{{example}}}, with a value for each column; "
                 f"found {', '.join(given) or 'none'}"
             )
-        return cls(tuple(fields), tuple(_read(given[field.name], field, zone) for field in fields))
-
-    @property
-    def exact(self) -> tuple[Value | None, ...]:
-        """The values. Raises FilterError if one depends on an unknown time zone."""
-        values: list[Value | None] = []
-        for field, value in zip(self.fields, self.values, strict=True):
-            if isinstance(value, Instants):
-                raise FilterError(
-                    f"{field.name} is an instant, and its value may be several of them: write it with an "
-                    f"offset, such as 2025-08-01T12:30:00Z, or give time_zone, with the release of its rules",
-                    column=field.name,
-                )
-            values.append(value)
-        return tuple(values)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """A warning that a time zone would narrow the answer, if it would."""
-        return (WITHOUT_TIME_ZONE,) if any(isinstance(value, Instants) for value in self.values) else ()
+        return cls(tuple(fields), tuple(_read(given[field.name], field) for field in fields))
 
     def could_be(self, row: tuple[Value | None, ...]) -> bool:
-        """Returns True if a table's partition may hold these values, in SQL's sense; NULL equals NULL."""
+        """Returns True if a table's partition holds these values, in SQL's sense; NULL equals NULL."""
         return all(
-            _could_be(mine, named, field)
+            mine is named if mine is None or named is None else same_in_sql(field.type, mine, named)
             for mine, named, field in zip(row, self.values, self.fields, strict=True)
         )
 
 
-def _read(written: Json, field: DataField, zone: SessionZone | None) -> Value | Instants | None:
+def _read(written: Json, field: DataField) -> Value | None:
     try:
-        if field.type.root is not TypeRoot.TIMESTAMP_LTZ or written is None:
-            return parse_json(written, field.type)
-        instants = parse_instants(written, field.type, zone)
+        return parse_json(written, field.type)
     except FilterError as error:
         raise FilterError(str(error), column=field.name) from error
-    return instants.low if instants.low == instants.high else instants
-
-
-def _could_be(mine: Value | None, named: Value | Instants | None, field: DataField) -> bool:
-    if mine is None or named is None:
-        return mine is named
-    if isinstance(named, Instants):
-        return named.low <= int(mine) <= named.high
-    return same_in_sql(field.type, mine, named)

@@ -27,7 +27,6 @@ from app.errors import FilterError, RequestError
 from app.planning.request.faults import explain_faults, refuse_unknown
 from app.predicates import NO_ARROW
 from app.predicates.unbound import DEFAULT_LIMITS, Predicate
-from app.types.session_zone import session_zone
 
 _INT32: Final = 1 << 31
 _LONG_MAX: Final = (1 << 63) - 1
@@ -102,11 +101,6 @@ def _listed(listed: Any, handler: Callable[[Any], Any]) -> Any:
     return handler(list[get_args(listed)[0]]) | {"strict": False}  # type: ignore[misc] # a type that is made
 
 
-def _is_zone(name: str) -> str:
-    session_zone(name)
-    return name
-
-
 def _of_allowed_size(written: Written) -> Written:
     DEFAULT_LIMITS.check_size(written)
     return written
@@ -140,7 +134,7 @@ Filter = Annotated[
     str | Mapping[str, Any] | Predicate,
     as_read(str | dict[str, Any], _filter),
     Field(
-        description="Spark SQL text as after WHERE, or the JSON form of a Paimon predicate.",
+        description="Text as after WHERE, or the JSON form of a Paimon predicate.",
         examples=["dt = '2025-08-01' AND score BETWEEN 60 AND 80"],
     ),
 ]
@@ -154,24 +148,5 @@ InLists = Annotated[
         "each column is in the column's list, as with IN. For long lists, such as the keys of the small side "
         "of a join.",
         examples=[{"id": [1, 2, 3]}],
-    ),
-]
-TimeZone = Annotated[
-    str,
-    AfterValidator(_is_zone),
-    Field(
-        description="The session time zone, in the form of spark.sql.session.timeZone: dates and timestamps "
-        "without a zone are read in it. The release of the reader's zone rules may follow after @. "
-        "Absent: the service's default.",
-        examples=["America/New_York", "America/Vancouver@2025a", "+05:30"],
-    ),
-]
-Alias = Annotated[
-    str,
-    Field(
-        min_length=1,
-        description="The query's alias for the table. Columns in the filter and in order_by may be qualified "
-        "by it and then, as in Spark, not by the table's own name.",
-        examples=["e"],
     ),
 ]

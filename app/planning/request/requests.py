@@ -15,7 +15,6 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from app.planning.request.members import (
-    Alias,
     AssignId,
     Channels,
     Count,
@@ -27,7 +26,6 @@ from app.planning.request.members import (
     Name,
     Partition,
     Request,
-    TimeZone,
     TypedValues,
     as_read,
     one_of,
@@ -114,8 +112,6 @@ class FilteredRequest(VersionedRequest):
     """A request about the rows that satisfy a filter; without one, all rows."""
 
     filter: Filter | None = None
-    alias: Alias | None = None
-    time_zone: TimeZone | None = None
 
 
 class SortKey(Request):
@@ -200,7 +196,6 @@ class DeletionsRequest(VersionedRequest):
         default=None, description="Data file names; absent: every file with a vector."
     )
     encoding: Encoding = SelectionForm.POSITIONS
-    time_zone: TimeZone | None = None
 
 
 class LookupRequest(VersionedRequest):
@@ -215,7 +210,6 @@ class LookupRequest(VersionedRequest):
         examples=[[{"id": 1}, {"id": 2}]],
     )
     hashes: Annotated[Listed[Hash], Field(fail_fast=True)] | None = None
-    time_zone: TimeZone | None = None
 
     @model_validator(mode="after")
     def _keys_or_hashes(self) -> Self:
@@ -243,7 +237,6 @@ class BucketsRequest(VersionedRequest):
     """Asks which buckets a version has, in one partition or in all."""
 
     partition: Partition = None
-    time_zone: TimeZone | None = None
 
 
 def _content(given: object, check: Callable[[object], str]) -> bytes:
@@ -305,8 +298,6 @@ class EvaluateRequest(Request):
     row_count: Count | None = None
     filter: Filter | None = None
     in_lists: InLists | None = None
-    alias: Alias | None = None
     top_n: TopN | None = None
     selection: Selection = SelectionForm.BITMAP
     explain: bool = False
-    time_zone: TimeZone | None = None

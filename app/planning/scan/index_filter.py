@@ -13,9 +13,11 @@ INT. Other changes make the column unknown to the index.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from itertools import groupby, zip_longest
 from typing import Final
 
@@ -35,7 +37,7 @@ from app.planning.plan.state import PlanState
 from app.planning.request.budget import Budget, asks_much
 from app.planning.side_files.file_indexes import FileIndexes, Stacked
 from app.planning.version.version import Version
-from app.predicates import ROW_ID, compare
+from app.predicates import ROW_ID, bind_test
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -272,6 +274,7 @@ def _unknown(why: str) -> ExplainStep:
 
 
 _NUMERIC: Final = frozenset({TypeRoot.DECIMAL, *INTEGER_BITS, *FLOATING_ROOTS})
+_EXACT_BITS: Final = {TypeRoot.FLOAT: 16, TypeRoot.DOUBLE: 32}
 
 
 def in_file_schema(
@@ -313,9 +316,12 @@ def _leaf(leaf: BoundLeaf, schema: TableSchema, file_schema: TableSchema) -> Bou
         return BoundLeaf(leaf.operator, written, leaf.literals)
     if field.type.root not in _NUMERIC:
         return unknown
-    literals = tuple(_literal(value, field.type) for value in leaf.literals)
-    leaf_now = Leaf(leaf.operator, Column((field.name,)), literals, str(leaf))
-    return compare(leaf_now, leaf.operator, written, None)
+    literals = [_literal(value, field.type, written.type) for value in leaf.literals]
+    exact = [literal for literal in literals if literal is not None]
+    if len(exact) < len(literals):
+        return unknown
+    leaf_now = Leaf(leaf.operator, Column((field.name,)), tuple(exact), str(leaf))
+    return bind_test(leaf_now, written)
 
 
 def _same_form(written: DataType, present: DataType) -> bool:
@@ -323,11 +329,15 @@ def _same_form(written: DataType, present: DataType) -> bool:
     return (written.root is TypeRoot.DATE) == (present.root is TypeRoot.DATE)
 
 
-def _literal(value: Value, data_type: DataType) -> Literal:
-    match data_type.root:
-        case TypeRoot.FLOAT | TypeRoot.DOUBLE:
-            return Literal(LiteralKind.DOUBLE, float(value))
-        case TypeRoot.DECIMAL:
-            return Literal(LiteralKind.NUMBER, Decimal(f"{int(value)}e-{data_type.scale}"))
-        case _:
-            return Literal(LiteralKind.NUMBER, Decimal(int(value)))
+def _literal(value: Value, data_type: DataType, written: DataType) -> Literal | None:
+    """Returns a value of a column's present type as a literal for the written one; None if casts round."""
+    if data_type.root in FLOATING_ROOTS:
+        number = float(value)
+        if written.root is TypeRoot.FLOAT:
+            return Literal(LiteralKind.NUMBER, Decimal(number))
+        # Casts to DOUBLE keep integers of 32 bits, and those to FLOAT of 16.
+        widest = _EXACT_BITS[data_type.root]
+        is_exact = math.isfinite(number) and INTEGER_BITS.get(written.root, widest + 1) <= widest
+        return Literal(LiteralKind.JSON, Fraction(number)) if is_exact else None
+    scale = data_type.scale if data_type.root is TypeRoot.DECIMAL else 0
+    return Literal(LiteralKind.JSON, Fraction(int(value), 10**scale))

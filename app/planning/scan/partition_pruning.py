@@ -13,8 +13,8 @@ AND x = 1) OR (dt = 'b' AND x = 2)`` is ``x = 1`` inside ``dt = 'a'``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import compress, repeat
+from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,8 @@ from app.planning.plan.state import PlanState
 from app.planning.version.contents import NeededManifests
 from app.planning.version.version import Version
 from app.predicates import (
-    UNKNOWN_COUNT,
     ColumnBounds,
     Verdict,
-    Verdicts,
     evaluate_bounds,
     leaf_verdicts,
     point_texts,
@@ -38,7 +36,6 @@ from app.predicates.model import (
     ALWAYS_TRUE,
     BoundLeaf,
     BoundPredicate,
-    ComputedTest,
     Constant,
     Unknown,
     leaves,
@@ -46,8 +43,8 @@ from app.predicates.model import (
 from app.predicates.simplify import with_leaves
 from app.table.manifests import ManifestList
 from app.table.statistics import partition_bounds
-from app.types import FLOATING_ROOTS, DataField, Value
-from app.types.binary_row import FieldValues, RowColumns
+from app.types import FLOATING_ROOTS, DataField
+from app.types.binary_row import RowColumns
 
 
 def needed_manifests(
@@ -99,9 +96,9 @@ def prune_partitions(state: PlanState, version: Version) -> None:
     [predicate] = state.predicates
     keys = {field.id: at for at, field in enumerate(version.schema.partition_fields)}
     tests = [
-        (part, field)
+        (part, part.field)
         for part in leaves(predicate)
-        if (field := _tested(part)) is not None and field.id in keys
+        if isinstance(part, BoundLeaf) and part.field.id in keys
     ]
     if not tests:
         if predicate == ALWAYS_FALSE:
@@ -110,7 +107,7 @@ def prune_partitions(state: PlanState, version: Version) -> None:
     rows = RowColumns(version.contents().partitions, len(keys), "partition {}".format)
     columns = {field.id: _bounds(rows, keys[field.id], field) for _, field in tests}
     # A partition's value is both its lower and its upper bound, so one evaluation decides a test everywhere.
-    verdicts = np.stack([_verdicts(part, columns[field.id]) for part, field in tests], axis=1)
+    verdicts = np.stack([leaf_verdicts(part, columns[field.id]) for part, field in tests], axis=1)
     doubts = verdicts == Verdict.SOME
     flags = np.concatenate([verdicts == Verdict.ALL, doubts[:, doubts.any(axis=0)]], axis=1)
     _, examples, numbers = np.unique(_bits(flags), return_index=True, return_inverse=True)
@@ -154,40 +151,6 @@ class _PartitionSteps:
         return map(ExplainStep, repeat(SkipStep.PARTITION), repeat("skip"), *alike, texts)
 
 
-def _tested(part: BoundLeaf | Constant | Unknown) -> DataField | None:
-    """Returns the column whose values, or whose values under a function, decide a part."""
-    match part:
-        case BoundLeaf(field=field) | Unknown(computed=ComputedTest(field=field)):
-            return field
-        case _:
-            return None
-
-
-def _verdicts(part: BoundLeaf | Constant | Unknown, values: ColumnBounds) -> Verdicts:
-    """Evaluates a part of a filter in each partition, by the values of a column."""
-    match part:
-        case BoundLeaf():
-            return leaf_verdicts(part, values)
-        case Unknown(computed=ComputedTest() as test):
-            has_value = values.has_low.tolist()
-            listed = values.low.tolist() if isinstance(values.low, np.ndarray) else values.low.to_pylist()
-            results = {value: _result(test, value) for value in {*compress(listed, has_value)}}
-            computed = FieldValues.of([results.get(value) for value in listed], test.leaf.field.type)
-            has = ~computed.is_null & values.has_low
-            nulls = np.where(has, 0, np.where(values.has_low, UNKNOWN_COUNT, 1))
-            ends = replace(values, low=computed.values, high=computed.values, has_low=has, has_high=has)
-            return leaf_verdicts(test.leaf, replace(ends, null_count=nulls))
-        case _:
-            return np.full(len(values), Verdict.SOME, np.int8)
-
-
-def _result(test: ComputedTest, value: Value) -> Value | None:
-    try:
-        return test.compute(value)
-    except ValueError:
-        return None
-
-
 def _bits(holds: NDArray[np.bool_]) -> NDArray[np.generic]:
     # One value for each row of flags, so that np.unique compares rows at once.
     packed = np.packbits(holds, axis=1)
@@ -218,8 +181,6 @@ def specialise(predicate: BoundPredicate, verdicts: Mapping[int, int]) -> BoundP
     def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
         # By identity: equal leaves may occur twice, and comparing long lists costs more than deciding both.
         verdict = verdicts.get(id(part))
-        if isinstance(part, Unknown) and verdict == Verdict.SOME:
-            return replace(part, text=f"{part.text} in some partitions")
         return part if verdict in (None, Verdict.SOME) else Constant(verdict == Verdict.ALL)
 
     return with_leaves(predicate, leaf)

@@ -60,7 +60,6 @@ from app.predicates.model import (
     leaves,
 )
 from app.table import BucketMode
-from app.types.session_zone import SessionZone
 
 Claiming: TypeAlias = Callable[[int], None]
 """Claims memory, in bytes for the whole plan so far."""
@@ -93,13 +92,12 @@ def decide(
     version: Version,
     request: PlanRequest,
     limits: Limits,
-    zone: SessionZone | None,
     *,
     named: NDArray[np.int64] | None = None,
     budget: Budget = UNBOUNDED,
     claim: Claiming = lambda _: None,
 ) -> Decisions:
-    """Decides which files of a version a request needs. Ignores the request's selector and time zone.
+    """Decides which files of a version a request needs. Ignores the request's selector.
 
     ``claim`` claims memory: for an explanation before it begins, for rows as indexes find them, for files
     before they are listed.
@@ -112,9 +110,9 @@ def decide(
     """
     started = time.perf_counter()
     with during(Phase.LOAD):
-        fields, relation = version.schema.fields, version.relation(request.alias)
+        fields, relation = version.schema.fields, version.relation
         doubts: list[str] = []
-        predicate = read_filter(request.filter, fields, limits, relation, zone, request.in_lists, doubts)
+        predicate = read_filter(request.filter, fields, limits, relation, request.in_lists, doubts)
         if not request.reads_everything:
             needed = needed_manifests(version, predicate, doubts)
             version = version if needed is None else version.with_manifests(needed)
@@ -199,7 +197,7 @@ class Planner:
         if joined is not None:
             keep_deleted_together(state, joined)
         if request.top_n is not None:
-            names = Names(version.schema.fields, version.relation(request.alias))
+            names = Names(version.schema.fields, version.relation)
             doubt = keep_first_rows(state, request.top_n, names, values.bounds, indexes)
             self.lasting_warnings += [] if doubt is None else [doubt]
         elif request.limit is not None and indexes.are_all_asked:

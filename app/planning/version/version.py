@@ -150,14 +150,12 @@ class Version:
         """None for a table without snapshots."""
         return None if self.resolved.snapshot is None else self.resolved.snapshot.id
 
-    def relation(self, alias: str | None) -> Relation:
-        """Returns the table's name in a query, hidden by an alias, and columns that a query sees besides."""
-        named = Relation(self.table.name, self.table.database, self.resolved.branch)
+    @property
+    def relation(self) -> Relation:
+        """The table's name in a filter, and columns that a query sees besides."""
         options = self.schema.options
-        return replace(
-            named if alias is None else Relation(alias),
-            tracks_rows=options.row_tracking,
-            shown_defaults=shown_defaults(options.values),
+        return Relation(
+            self.table.name, self.table.database, options.row_tracking, shown_defaults(options.values)
         )
 
     def file_schema(self, schema_id: int) -> TableSchema:

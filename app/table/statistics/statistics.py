@@ -24,8 +24,7 @@ from app.table.schema.schema import TableSchema
 from app.table.statistics.casts import bounds_cast
 from app.types import FLOATING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS, BytesColumn, DataField, DataType, TypeRoot
 from app.types.binary_row import RowColumns
-from app.types.civil_time import NANOS_PER_MICRO, NANOS_PER_MILLI
-from app.types.session_zone import MAX_OFFSET_NANOS
+from app.types.civil_time import MAX_OFFSET_NANOS, NANOS_PER_MICRO, NANOS_PER_MILLI
 from app.types.values import INT64, Values, group_rows, placeholders
 
 _COUNTS_NAN: Final = b".parquet"

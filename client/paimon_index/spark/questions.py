@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, Required, Self, TypedDict, Unpack
 
 import pyarrow.compute as pc
-from py4j.java_gateway import JavaClass
 
 from paimon_index.errors import IncompleteAnswerError, ServiceError
 from paimon_index.requests import TableName
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from paimon_index.spark.conditions import Where
     from paimon_index.spark.store_access import StoreAccess
 
-_ZONE_RULES: Final = "java.time.zone.ZoneRulesProvider"
 _REFUSALS: Final = ("filter", "limit-exceeded")
 # Spark's reader is done with less before Python has started.
 _MUCH_BYTES_OF_CORE: Final = 16 << 20
@@ -67,15 +65,6 @@ class ScanOptions(TypedDict, total=False):
     files: Sequence[str] | None
     reader: Required[Literal["auto", "rows"]]
     python_share: PythonShare | None
-
-
-def zone_of_session(spark: SparkSession) -> str:
-    """The time zone and the release of its rules, such as ``America/Vancouver@2025a``."""
-    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
-    if zone == "UTC" or zone[:1] in "+-":
-        return zone
-    provider = JavaClass(_ZONE_RULES, spark._jvm._gateway_client)  # noqa: SLF001 - no public API
-    return f"{zone}@{provider.getVersions('UTC').lastKey()}"
 
 
 def ask_where(
@@ -124,7 +113,6 @@ def ask(  # noqa: PLR0913 - each is a part of one question
     *,
     in_lists: InLists | None = None,
     files: Sequence[str] | None = None,
-    time_zone: str | None = None,
     version: VersionOptions,
     reader: Literal["auto", "rows"],
     python_share: PythonShare | None = None,
@@ -143,7 +131,6 @@ def ask(  # noqa: PLR0913 - each is a part of one question
             in_lists=in_lists,
             files=files,
             **version,
-            time_zone=time_zone,
             selection=selection,
             # A selection leaves deleted rows out by itself.
             deletions="bitmap" if selection == "none" else "none",

@@ -6,9 +6,9 @@ once for each ``load``, and the answer is pickled into everything that Spark doe
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,]*[^`,\s]))\s*(?:,|$)")
 _SECONDS: Final = re.compile(r"\d+(\.\d+)?")
-_TIMES: Final = ("DATE", "TIME")
 
 
 def register(spark: SparkSession) -> None:
@@ -132,7 +131,8 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
 class SourceOptions:
     """Options of a read; None stands for a default.
 
-    Only rows that meet ``where`` are returned; rows that cannot meet ``prune`` may be left out.
+    Only rows that meet ``where`` are returned; rows that cannot meet ``prune`` may be left out. The service
+    reads both, since no session is at hand here: its text has no functions, and its instants an offset.
     """
 
     path: str
@@ -140,7 +140,6 @@ class SourceOptions:
     token: str | None
     where: str | None
     prune: str | None
-    time_zone: str | None
     columns: tuple[str, ...] | None
     snapshot_id: int | None
     tag: str | None
@@ -173,7 +172,6 @@ class SourceOptions:
             token=options.get("token"),
             where=options.get("where"),
             prune=options.get("prune"),
-            time_zone=options.get("time_zone"),
             columns=None if columns is None else _names(columns),
             snapshot_id=None if number is None else int(number),
             tag=options.get("tag"),
@@ -222,28 +220,17 @@ def _scan(options: SourceOptions) -> Scan:
             client,
             options.path,
             condition,
-            time_zone=options.time_zone,
             version=options.version,
             reader="auto" if condition is None else "rows",
         )
     check_scan(scan)
     if scan.files.num_rows and not pc.all(scan.files.column("raw_convertible")).as_py():
         refuse(scan.table, "its files have to be merged by key, which paimon_index.spark.read_table does")
-    if condition is not None and options.time_zone is None:
-        _check_zone(scan, condition)
+    for warning in scan.facts.warnings:
+        warnings.warn(warning, stacklevel=2)
     if options.where is not None:
         _check_decided(scan, options.where)
     return scan
-
-
-def _check_zone(scan: Scan, condition: str) -> None:
-    text = condition.lower().replace("``", "`")
-    types = [json.dumps(field.type) for field in scan.schema.fields if field.name.lower() in text]
-    if any(word in written for written in types for word in _TIMES):
-        raise ValueError(
-            "the condition names columns of dates or times: set option time_zone of paimon_index to the time "
-            "zone in which it is meant, such as that of the session (spark.sql.session.timeZone)"
-        )
 
 
 def _check_decided(scan: Scan, where: str) -> None:
@@ -255,10 +242,11 @@ def _check_decided(scan: Scan, where: str) -> None:
                 f"the service could not read all indexes of {table} that tell which rows meet {where}, or "
                 f"had no time to: load again in a moment, or set option prune instead of where"
             )
+        reasons = "".join(f" ({warning})" for warning in scan.facts.warnings)
         raise UndecidedConditionError(
-            f"indexes and statistics of {table} cannot tell which rows of {undecided} files meet {where}: "
-            f"either set option prune instead of where, which leaves out what cannot meet it, and put the "
-            f"condition into the query, too; or use paimon_index.spark.read_table"
+            f"indexes and statistics of {table} cannot tell which rows of {undecided} files meet {where}"
+            f"{reasons}: either set option prune instead of where, which leaves out what cannot meet it, and "
+            f"put the condition into the query, too; or use paimon_index.spark.read_table"
         )
 
 

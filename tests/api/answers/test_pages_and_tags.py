@@ -2,7 +2,6 @@
 
 import base64
 import json
-import time
 from typing import Any
 
 import httpx
@@ -257,25 +256,6 @@ def test_another_spelling_of_a_token_is_refused() -> None:
     assert base64.urlsafe_b64decode(respelled) == base64.urlsafe_b64decode(text)
     with pytest.raises(PageTokenError):
         PageToken.read(respelled, REQUEST)
-
-
-def test_answers_to_a_filter_that_asks_the_clock_are_good_for_a_day(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = "/v1/main/databases/golden/tables/append_sidecar/plan"
-    asked = {"filter": "day > current_date - INTERVAL 3 DAYS", "page_size": 1}
-    with serve() as client:
-        monkeypatch.setattr(time, "time", lambda: 86_400.0 * 100)
-        first = client.post(path, json=asked)
-        token, known = first.json()["next_page_token"], {"If-None-Match": first.headers["ETag"]}
-        assert client.post(path, json=asked, headers=known).status_code == 304
-        assert client.post(path, json=asked | {"page_token": token}).status_code == 200
-
-        monkeypatch.setattr(time, "time", lambda: 86_400.0 * 100_000)
-        later = client.post(path, json=asked, headers=known)
-        assert later.status_code == 200
-        assert (first.json()["summary"]["files_skipped"], later.json()["summary"]["files_skipped"]) == (0, 10)
-        assert client.post(path, json=asked | {"page_token": token}).status_code == 400
 
 
 URL = f"/v1/main/databases/golden/tables/{GROWING}"

@@ -27,7 +27,6 @@ from app.table.schema.partition import Partitions
 from app.types import DataField, Json, Value, parse_json, parse_type
 from app.types.binary_row.row import serialize_row
 from app.types.roaring import Positions
-from app.types.session_zone import session_zone
 
 MANY = 25_000
 DIGITS = Decimal("-123456789012345678901234567890.12")
@@ -133,7 +132,7 @@ def batches(plan: Plan) -> Iterator[bytes]:
 
 def partition_of(data_type: str, value: Json) -> tuple[pa.DataType, object]:
     field = DataField(0, "part", parse_type(data_type))
-    plan = a_plan(planned(1, [field], [parse_json(value, field.type, session_zone("UTC"))]))
+    plan = a_plan(planned(1, [field], [parse_json(value, field.type)]))
     table = pa.ipc.open_stream(b"".join(plan_batches(plan, [field], BITMAPS, explain=False))).read_all()
     return table.schema.field("partition").type.field("part").type, table["partition"][0].as_py()["part"]
 

@@ -18,8 +18,7 @@ from app.planning.request.requests import (
     PlanRequest,
     SelectionForm,
 )
-from app.predicates.sql.reader import read_sql
-from app.predicates.unbound import DEFAULT_LIMITS
+from app.predicates.text import read_text
 
 
 def test_what_a_caller_of_http_sends_is_what_the_library_is_given() -> None:
@@ -44,7 +43,7 @@ def test_what_http_refuses_the_library_refuses(members: dict[str, Any]) -> None:
 
 
 def test_a_filter_that_was_read_already_is_taken_and_told_to_nobody() -> None:
-    predicate = read_sql("a = 1", DEFAULT_LIMITS, None)
+    predicate = read_text("a = 1")
 
     assert PlanRequest(filter=predicate).filter is predicate
     described, _null = PlanRequest.model_json_schema()["properties"]["filter"]["anyOf"]

@@ -17,7 +17,7 @@ from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import KeepReason, SkipStep
 from app.planning.request.requests import SelectionForm
 from app.planning.scan.index_filter import in_file_schema
-from app.predicates.binding.binding import bind
+from app.predicates.binding import bind
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -28,7 +28,7 @@ from app.predicates.model import (
     Operator,
     Unknown,
 )
-from app.predicates.sql.reader import read_sql
+from app.predicates.text import read_text
 from app.table import TableSchema
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.types import DataField, Value, parse_type
@@ -210,7 +210,11 @@ def test_where_only_rows_can_tell_rows_are_asked_whatever_is_wanted(warehouse: M
             KeepReason.MATCHED,
             ["nothing is left out for upper(name) = 'B' (at position 15): upper is a function"],
         ),
-        ("name = 20261102", KeepReason.NOT_DECIDABLE, ["nothing is left out for name = 20261102: it"]),
+        (
+            "name = 20261102",
+            KeepReason.NOT_DECIDABLE,
+            ["nothing is left out for name = 20261102 (at position 0): name holds text"],
+        ),
         (
             "name = '20261102'",
             KeepReason.NO_INDEX,
@@ -261,7 +265,7 @@ def schema(*columns: tuple[int, str, str]) -> TableSchema:
 
 
 def rewritten(sql: str, now: TableSchema, written: TableSchema) -> BoundPredicate:
-    return in_file_schema(bind(read_sql(sql), now.fields), now, written)
+    return in_file_schema(bind(read_text(sql), now.fields), now, written)
 
 
 def test_a_column_added_since_is_null_in_the_file() -> None:
@@ -384,7 +388,7 @@ def test_an_old_value_is_judged_as_its_cast(
 
     found = in_file_schema(original, now, written)
 
-    assert matches(found, {0: old}) is matches(original, {0: value}), str(found)
+    assert matches(found, {0: old}) in (None, matches(original, {0: value})), str(found)
 
 
 @pytest.mark.parametrize("written_type", ["CHAR(2)", "CHAR(4)", "VARCHAR(3)"])

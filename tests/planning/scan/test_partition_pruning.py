@@ -20,9 +20,7 @@ from app.planning.service import IndexService
 from app.planning.version.version import Version
 from app.predicates.model import ALWAYS_FALSE, BoundLeaf, BoundPredicate, Constant, Operator, leaves
 from app.predicates.verdicts import Verdict
-from app.table import TableSchema
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
-from app.table.schema.partition import partition_path
 from app.types import DataField, Value, parse_type
 from app.types.binary_row.row import serialize_row
 from benchmarks.avro_schemas import MANIFEST_LIST
@@ -391,83 +389,3 @@ def test_what_satisfies_the_filter_satisfies_its_part_on_some_columns(
 @given(predicate=predicates(), row=rows())
 def test_the_part_on_all_columns_is_the_filter(predicate: BoundPredicate, row: dict[int, Any]) -> None:
     assert matches(only_on(predicate, frozenset(range(len(FIELDS)))), row) is matches(predicate, row)
-
-
-TEXTS = (b"2026-11-03", b"2026-12-01", b"2025-11-09", b"\xc3\xa4\xe2\x82\xac-20", b"", None)
-
-
-@pytest.fixture
-def of_regions(tmp_path: Path) -> MadeTable:
-    """A file for each partition, on the first day."""
-    files = [file(at, 20261103 + at, region) for at, region in enumerate(TEXTS)]
-    made, schema = make(tmp_path, files), TableSchema(0, PARTITIONED, ("day", "region"))
-    for each in files:
-        (made.directory / partition_path(each.partition, schema)).mkdir(parents=True)
-    return made
-
-
-@pytest.mark.parametrize(
-    ("condition", "kept", "warnings"),
-    [
-        ("substring(region, 1, 7) = '2026-11'", [0], 0),
-        ("SUBSTR(region, -2) IN ('03', '20')", [0, 3], 0),
-        ("left(region, 4) <> '2026'", [2, 3, 4], 0),
-        ("NOT (left(region, 4) > '2025')", [2, 4], 0),
-        ("left(region, 0) = ''", [0, 1, 2, 3, 4], 0),
-        ("substring(region, 1, 7) IS NULL", [5], 0),
-        ("left(day, 6) = '202611'", [0, 1, 2, 3, 4, 5], 0),
-        ("right(region, 2) = '03'", [0, 1, 2, 3, 4, 5], 1),
-        # Spark fails where a text is no date, or has NULL.
-        ("year(region) = 2026", [0, 1, 3, 4], 1),
-        ("month(region) = 11 AND region < '3'", [0, 2, 4], 1),
-        ("month(region) = 11 AND region LIKE '20%'", [0, 2], 0),
-        ("to_date(region) >= '2026-11-03' AND id = 5", [0, 1, 3, 4], 2),
-        ("to_date(region, 'yyyy-MM-dd') IS NULL AND region LIKE '20%'", [], 0),
-        ("date_format(region, 'yyyyMM') = '202611' AND region LIKE '20%'", [0], 0),
-        ("date_format(region, 'EEE') = 'Tue'", [0, 1, 2, 3, 4, 5], 1),
-    ],
-)
-def test_functions_of_partition_columns_are_computed_of_the_partitions(
-    of_regions: MadeTable,
-    cold: Callable[[], IndexService],
-    condition: str,
-    kept: list[int],
-    warnings: int,
-) -> None:
-    for explain in (False, True):
-        plan = of_regions.plan(cold(), condition, time_zone="UTC", explain=explain)
-
-        assert names_of(plan.files) == [f"data-{at}" for at in kept]
-        assert len(plan.warnings) == warnings
-        if not warnings:
-            assert not any(file.residual for file in plan.files)
-
-
-def test_a_warning_does_not_deny_what_other_partitions_have_decided(
-    of_regions: MadeTable, cold: Callable[[], IndexService]
-) -> None:
-    plan = of_regions.plan(cold(), "year(region) = 2026", time_zone="UTC")
-
-    assert plan.warnings[0].startswith("nothing is left out for year(region) = 2026 in some partitions: ")
-
-
-def test_days_of_partitions_are_formatted_in_the_zone_of_the_session(
-    of_regions: MadeTable, cold: Callable[[], IndexService], tmp_path: Path
-) -> None:
-    condition = "region LIKE '20%' AND date_format(region, 'yyyy') = '2025'"
-
-    assert names_of(of_regions.plan(cold(), condition, time_zone="Europe/Berlin").files) == ["data-2"]
-    with closing(open_service(tmp_path, time_zone=None)) as service:
-        without = of_regions.plan(service, condition)
-    assert len(without.files) == 3
-    assert any("give time_zone" in warning for warning in without.warnings)
-
-
-def test_an_explanation_names_the_value_of_which_the_function_decided(
-    of_regions: MadeTable, cold: Callable[[], IndexService]
-) -> None:
-    plan = of_regions.plan(cold(), "substring(region, 1, 7) = '2026-11'", explain=True)
-
-    (step,) = plan.skipped_files[0].explain or ()
-    assert (step.column, step.predicate) == ("region", "substring(region, 1, 7) = '2026-11'")
-    assert "2026-12-01" in (step.evidence or "")

@@ -49,7 +49,7 @@ def test_bounds_in_a_form_that_nobody_can_read_are_not_known(warehouse: MadeTabl
     table.commit([by_python("python", value), by_engine("engine", 30)])
 
     of_wide = table.plan(warehouse.service, "wide = 1000000")
-    of_micros = table.plan(warehouse.service, "micros = TIMESTAMP_NTZ '2020-01-01 00:00:00'")
+    of_micros = table.plan(warehouse.service, "micros = TIMESTAMP '2020-01-01 00:00:00'")
 
     for plan, column in ((of_wide, "wide"), (of_micros, "micros")):
         assert names_of(plan.files) == ["python.parquet"]
@@ -74,10 +74,10 @@ def test_what_is_known_of_bounds_that_nobody_can_read_is_remembered_with_its_war
 @pytest.mark.parametrize(
     ("condition", "kept"),
     [
-        ("millis = TIMESTAMP_NTZ '2025-03-01 21:00:00'", ["tokyo"]),
-        ("millis < TIMESTAMP_NTZ '2025-03-01 00:00:00'", ["tokyo"]),
-        ("millis > TIMESTAMP_NTZ '2025-03-02 06:00:00'", []),
-        ("millis < TIMESTAMP_NTZ '2025-02-28 18:00:00'", []),
+        ("millis = TIMESTAMP '2025-03-01 21:00:00'", ["tokyo"]),
+        ("millis < TIMESTAMP '2025-03-01 00:00:00'", ["tokyo"]),
+        ("millis > TIMESTAMP '2025-03-02 06:00:00'", []),
+        ("millis < TIMESTAMP '2025-02-28 18:00:00'", []),
     ],
 )
 def test_clocks_may_be_of_any_time_zone_unless_the_engine_alone_writes(
@@ -94,7 +94,7 @@ def test_clocks_may_be_of_any_time_zone_unless_the_engine_alone_writes(
         "1 files are kept only since their writer may have left NaN out of the bounds of FLOAT and DOUBLE"
     ] * len(kept)
     assert names_of(table.plan(of_engine, condition).files) == []
-    assert table.plan(of_engine, "millis = TIMESTAMP_NTZ '2025-03-01 12:00:00'").warnings == ()
+    assert table.plan(of_engine, "millis = TIMESTAMP '2025-03-01 12:00:00'").warnings == ()
     of_anybody.close()
     of_engine.close()
 
@@ -111,7 +111,7 @@ def test_clocks_of_any_time_zone_stay_so_when_their_type_is_widened(warehouse: M
         ]
     )
 
-    plan = table.plan(warehouse.service, "millis = TIMESTAMP_NTZ '2025-03-01 21:00:00'")
+    plan = table.plan(warehouse.service, "millis = TIMESTAMP '2025-03-01 21:00:00'")
 
     assert names_of(plan.files) == ["old.parquet"]
 
@@ -136,7 +136,7 @@ def test_clocks_are_exact_in_files_whose_rows_are_numbered_or_compacted(warehous
         ]
     )
 
-    plan = table.plan(warehouse.service, "millis = TIMESTAMP_NTZ '2025-03-01 21:00:00'", explain=True)
+    plan = table.plan(warehouse.service, "millis = TIMESTAMP '2025-03-01 21:00:00'", explain=True)
 
     assert names_of(plan.files) == ["python.parquet"]
     assert [warning.split(" are kept")[0] for warning in plan.warnings] == ["1 files"]
@@ -145,7 +145,7 @@ def test_clocks_are_exact_in_files_whose_rows_are_numbered_or_compacted(warehous
     assert [step.evidence for step in kept.explain if step.evidence and "in spite" in step.evidence] == [
         "kept in spite of its bounds: its writer may have stored them in its own time zone"
     ]
-    assert table.plan(warehouse.service, "millis = TIMESTAMP_NTZ '2025-03-01 12:00:00'").warnings == ()
+    assert table.plan(warehouse.service, "millis = TIMESTAMP '2025-03-01 12:00:00'").warnings == ()
 
 
 def test_numbers_that_count_rows_prove_nothing_about_files_with_keys(warehouse: MadeTables) -> None:
@@ -158,7 +158,7 @@ def test_numbers_that_count_rows_prove_nothing_about_files_with_keys(warehouse: 
     }
     table.commit([entry(file_name="rolled.parquet", row_count=2, **keys, **AT_NOON, **COUNTED)])
 
-    plan = table.plan(warehouse.service, "millis = TIMESTAMP_NTZ '2025-03-01 21:00:00'")
+    plan = table.plan(warehouse.service, "millis = TIMESTAMP '2025-03-01 21:00:00'")
 
     assert names_of(plan.files) == ["rolled.parquet"]
 

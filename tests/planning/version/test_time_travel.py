@@ -68,7 +68,7 @@ def test_an_option_that_hides_files_holds_as_it_is_now(
     alter(made, {"deletion-vectors.enabled": now})
 
     plan = service.plan(service.resolve(made.ref, selector), PlanRequest())
-    counted = aggregate(service.resolve(made.ref, selector), AggregateRequest(), Limits(), None)
+    counted = aggregate(service.resolve(made.ref, selector), AggregateRequest(), Limits())
 
     assert len(plan.files) == visible
     # Where files merge, nobody knows how many rows they have.

@@ -25,7 +25,7 @@ def opened(url: str) -> IndexService:
 def check_plans(golden: GoldenWarehouse, url: str, table: str) -> None:
     """Plans of a copied golden table keep the files that they keep on a disk."""
     filters = [each["filter_sql"] for each in expected(table)["queries"] if each["filter_sql"]]
-    requests = [PlanRequest(filter=written, time_zone="UTC") for written in [None, *filters[:20]]]
+    requests = [PlanRequest(filter=written) for written in [None, *filters[:20]]]
 
     with closing(open_service(golden.root)) as local, closing(opened(url)) as remote:
         for request in requests:

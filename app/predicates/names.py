@@ -1,26 +1,20 @@
 """Resolves the columns that a filter names.
 
 Names are compared without regard to case, as Spark does by default; if ambiguous, the exact name counts.
-Spark reads ``a.b`` in this order:
-
-1. column ``b`` of the table called ``a``: by its alias, or without one by its name (``db.a.b`` and
-   ``catalog.db.a.b`` name its database and catalog, too), or by its branch;
-2. field ``b`` of the struct ``a``, or key ``b`` of the map ``a``.
-
-Spark's name of the catalog is unknown here, so any name may stand for it; if the whole could also be read
-otherwise, nothing is decided. ``column['key']`` in SQL and ``column[key]`` in JSON name a key of a map
-column; in JSON a column with exactly that name takes precedence.
+``a.b`` is column ``b`` of the table called ``a`` (``db.a.b`` names its database, too), else field ``b`` of
+the struct ``a``, or key ``b`` of the map ``a``. ``column['key']`` in text and ``column[key]`` in JSON name a
+key of a map column; in JSON a column with exactly that name takes precedence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NoReturn
 
 from app.errors import FilterError
 from app.options.file_indexes import map_key_name
-from app.predicates.sql.tokens import read_names
+from app.predicates.text import read_names
 from app.predicates.unbound import Column
 from app.suggestions import hint
 from app.types import NESTED_ROOTS, STRING_ROOTS, DataField, TypeRoot, parse_type
@@ -60,59 +54,30 @@ def shown_defaults(options: Iterable[str]) -> frozenset[str]:
     )
 
 
-# Words that Spark reads as functions unless a column has the name.
-FUNCTIONS_WITHOUT_PARENTHESES: Final = frozenset(
-    {
-        "CURRENT_DATE",
-        "CURRENT_TIME",
-        "CURRENT_TIMESTAMP",
-        "CURRENT_USER",
-        "LOCALTIMESTAMP",
-        "SESSION_USER",
-        "USER",
-    }
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Name of the filtered table in a query, and its hidden columns.
+    """Name of the filtered table, which may precede its columns, and its hidden columns.
 
-    ``name`` is the alias or the table's name, None without either; Spark calls ``branch`` of it
-    ``table$branch_name``. ``shown_defaults`` are the lower-case names of :func:`shown_defaults`.
+    ``shown_defaults`` are the lower-case names of :func:`shown_defaults`.
     """
 
     name: str | None = None
     database: str | None = None
-    branch: str | None = None
     tracks_rows: bool = False
     shown_defaults: frozenset[str] = frozenset()
 
     @property
-    def names(self) -> list[str]:
-        """Names of the table, and of its branch."""
+    def qualifiers(self) -> list[str]:
+        """Prefixes allowed before a column's name."""
         if self.name is None:
             return []
-        return [self.name] if self.branch is None else [self.name, f"{self.name}$branch_{self.branch}"]
+        return [self.name] if self.database is None else [self.name, f"{self.database}.{self.name}"]
 
-    @property
-    def qualifiers(self) -> list[str]:
-        """Prefixes allowed before a column's name, without a catalog."""
-        full = [] if self.database is None else [f"{self.database}.{name}" for name in self.names]
-        return self.names + full
-
-    def lengths(self, parts: Sequence[str]) -> Iterator[tuple[int, bool]]:
-        """Yield, in Spark's order, how many leading names may be qualifiers, and whether that is certain."""
+    def length(self, parts: Sequence[str]) -> int:
+        """Return how many leading names are qualifiers."""
         lowered = [part.lower() for part in parts[:-1]]
-        for name in (column.lower() for column in self.names):
-            if self.database is not None:
-                full = [self.database.lower(), name]
-                if lowered[1:3] == full:
-                    yield 3, False
-                if lowered[:2] == full:
-                    yield 2, True
-            if lowered[:1] == [name]:
-                yield 1, True
+        whole = [qualifier.lower().split(".") for qualifier in reversed(self.qualifiers)]
+        return next((len(names) for names in whole if lowered[: len(names)] == names), 0)
 
 
 # Relation of columns that belong to no table.
@@ -141,7 +106,7 @@ class Names:
         return readings[0][0]
 
     def sort_column(self, text: str) -> DataField:
-        """Resolve a column of ORDER BY: by its exact name, or as SQL writes it (``events.`event id```).
+        """Resolve a column of ORDER BY: by its exact name, or as text writes it (``events.`event id```).
 
         FilterError: no column or several have the name, or it leads into a column.
         """
@@ -149,16 +114,15 @@ class Names:
         parts = () if self._readings(whole) else read_names(text)
         return self.column(Column(parts, position=0) if parts else whole)
 
-    def tested(self, column: Column, *, may_be_text: bool = False) -> DataField | None:
+    def tested(self, column: Column) -> DataField | None:
         """Resolve the column, or map key, that is tested; None if its values are unknown.
 
-        Unknown are fields of structs, keys of maps not from strings, functions without parentheses, ambiguous
-        names, and whatever :meth:`doubt` reports. ``may_be_text``: the name is where a literal would be, so
-        quotes may be missing. FilterError: there is no such column, or several differ in case only.
+        Unknown are fields of structs, keys of maps not from strings, and whatever :meth:`doubt` reports.
+        FilterError: there is no such column, or several differ in case only.
         """
-        readings = self._known_readings(column, may_be_text=may_be_text)
-        if len(readings) != 1:
-            return ROW_ID if not readings and self._is_row_id(column) else None
+        readings = self._known_readings(column)
+        if not readings:
+            return ROW_ID if self._is_row_id(column) else None
         field, nested = readings[0]
         if self.doubt_of(field) is not None:
             return None
@@ -171,10 +135,6 @@ class Names:
             case _:
                 return None
 
-    def has(self, column: Column) -> bool:
-        """Return True if a column has the name, as opposed to a function without parentheses."""
-        return bool(self._readings(column))
-
     def doubt(self, column: Column) -> str | None:
         """Explain why values of a tested column decide nothing; None if they may."""
         readings = self._readings(column)
@@ -182,14 +142,9 @@ class Names:
         if shown is not None:
             return shown
         if not readings:
-            hidden = self._hidden(column)
-            if hidden is None:
-                return f"{column} is a function of Spark, not a column of the table"
             if self._is_row_id(column):
                 return None
-            return f"{hidden} is a hidden column of Spark, whose values are not indexed"
-        if len(readings) > 1:
-            return f"{column} is ambiguous: begin it with an alias or the table's name"
+            return f"{self._hidden(column)} is a hidden column of Spark, whose values are not indexed"
         field, nested = readings[0]
         keys = nested if column.key is None else (*nested, column.key)
         if not keys or (len(keys) == 1 and _map_key(field, keys[0]) is not None):
@@ -214,22 +169,19 @@ class Names:
         )
 
     def _hidden(self, column: Column) -> str | None:
-        places = (0, *(length for length, _ in self._relation.lengths(column.parts)))
-        return next((column.parts[at] for at in places if column.parts[at].lower() in HIDDEN_COLUMNS), None)
+        name = column.parts[self._relation.length(column.parts)]
+        return name if name.lower() in HIDDEN_COLUMNS else None
 
     def _is_row_id(self, column: Column) -> bool:
         is_whole = column.key is None and column.parts[-1] == self._hidden(column)
         return self._relation.tracks_rows and is_whole and column.parts[-1].upper() == ROW_ID.name
 
-    def _known_readings(
-        self, column: Column, *, may_be_text: bool
-    ) -> list[tuple[DataField, tuple[str, ...]]]:
+    def _known_readings(self, column: Column) -> list[tuple[DataField, tuple[str, ...]]]:
         readings = self._readings(column)
-        is_other = self._hidden(column) is not None or column.name.upper() in FUNCTIONS_WITHOUT_PARENTHESES
-        if not readings and not is_other:
-            self._refuse(column, may_be_text=may_be_text)
+        if not readings and self._hidden(column) is None:
+            self._refuse(column)
         for field, nested in readings:
-            if nested and field.type.root not in NESTED_ROOTS and len(readings) == 1:
+            if nested and field.type.root not in NESTED_ROOTS:
                 raise FilterError(
                     f"{field.name} is {field.type} and has no field {nested[0]!r:.200}; "
                     f"{self._valid_qualifiers()}",
@@ -239,19 +191,16 @@ class Names:
         return readings
 
     def _readings(self, column: Column) -> list[tuple[DataField, tuple[str, ...]]]:
-        """Return columns that may be meant, with the names that lead into them; several are ambiguous."""
+        """Return the column that is meant, with the names that lead into it; empty without one."""
         parts = column.parts
-        readings = []
-        for length, sure in (*self._relation.lengths(parts), (0, True)):
+        for length in {self._relation.length(parts): None, 0: None}:
             field = self._find(parts[length])
             if field is not None:
-                readings.append((field, parts[length + 1 :]))
-                if sure:
-                    break
-        if not readings and column.key is None and len(parts) == 1:
+                return [(field, parts[length + 1 :])]
+        if column.key is None and len(parts) == 1:
             key = self._key_by_name(parts[0])
             return [] if key is None else [(key, ())]
-        return readings
+        return []
 
     def has_one_form(self, tested: DataField) -> bool:
         """Return True if a map key has a single stored form; CHAR keys may be padded or not."""
@@ -281,32 +230,29 @@ class Names:
         exact = [field for field in alike if name.startswith(field.name)]
         return next((_map_key(field, name[len(field.name) + 1 : -1]) for field in exact or alike), None)
 
-    def _refuse(self, column: Column, *, may_be_text: bool = False) -> NoReturn:
-        lengths = [length for length, _ in self._relation.lengths(column.parts)]
-        alike = self._folded.get(column.parts[lengths[0] if lengths else 0].lower(), [])
+    def _refuse(self, column: Column) -> NoReturn:
+        length = self._relation.length(column.parts)
+        alike = self._folded.get(column.parts[length].lower(), [])
         names, named = " or ".join(repr(field.name) for field in alike), column.name
         if len(alike) > 1:
             reason = f"{column.name!r:.200} could be {names}"
         elif alike:
             reason = f"{column.name!r:.200} is not a column, but something within {names}"
-        elif len(column.parts) > 1 and not lengths:
+        elif len(column.parts) > 1 and not length:
             named = column.parts[0]
             reason = f"there is neither a column nor a table {named!r:.200} here; {self._valid_qualifiers()}"
         else:
-            word = column.parts[lengths[0] if lengths else 0]
             reason = f"there is no column {column.name!r:.200}"
-            if may_be_text:
-                quoted = column.name.replace("\\", "\\\\").replace("'", "\\'")
-                reason += f"; text stands in quotes: '{quoted:.200}'"
-            reason += hint(word, self._exact, plural="columns")
+            reason += hint(column.parts[length], self._exact, plural="columns")
         raise FilterError(reason, column=named, position=column.position)
 
     def _valid_qualifiers(self) -> str:
         qualifiers = " or ".join(self._relation.qualifiers)
-        if not qualifiers:
-            return "no alias of the table is given: `alias` of the request names one"
-        other = "" if self._relation.database is None else "; `alias` of the request names it otherwise"
-        return f"a column may be qualified by {qualifiers}{other}"
+        return (
+            f"a column may be qualified by {qualifiers}"
+            if qualifiers
+            else "no table name precedes columns here"
+        )
 
 
 def _map_key(field: DataField, key: str) -> DataField | None:
