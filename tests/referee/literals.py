@@ -291,7 +291,9 @@ def filter_text(rng: Random, columns: Sequence[Column], depth: int = 0) -> str:
     pair = (_of_type(rng, column), _of_type(rng, column))
     match rng.choice(("test",) * 8 + ("IN", "IN", "BETWEEN", "NULL", "LIKE", "other")):
         case "IN":
-            listed = ", ".join(_of_type(rng, column) for _ in range(rng.choice((1, 2, 3, 12))))
+            listed = ", ".join(
+                _of_type(rng, column, is_listed=True) for _ in range(rng.choice((1, 2, 3, 12)))
+            )
             return f"{name} {no}IN ({listed})"
         case "BETWEEN":
             return f"{name} {no}BETWEEN {pair[0]} AND {pair[1]}"
@@ -307,7 +309,8 @@ def filter_text(rng: Random, columns: Sequence[Column], depth: int = 0) -> str:
     return " ".join(parts if rng.random() < 0.7 else reversed(parts))
 
 
-def _of_type(rng: Random, column: Column) -> str:
+def _of_type(rng: Random, column: Column, *, is_listed: bool = False) -> str:
+    """A literal of the column's type; in a list typed, since Spark compares lists with a text as text."""
     _, written, values = column
     name = written.partition("(")[0].removesuffix(" NOT NULL")
     text = rng.choice(values) if values and rng.random() < 0.65 else None
@@ -317,7 +320,7 @@ def _of_type(rng: Random, column: Column) -> str:
         text = value(rng, written) or "0"
     if name in _WHOLE or name in ("FLOAT", "DOUBLE", "DECIMAL"):
         if not re.fullmatch(r"-?\d+(\.\d+)?(E-?\d+)?", text):
-            return quoted(text)
+            return "0" if is_listed else quoted(text)
         return str(rng.choice(_ENDS) + rng.choice((-1, 0, 1))) if rng.random() < 0.1 else text
     match name:
         case "BOOLEAN":
@@ -328,10 +331,12 @@ def _of_type(rng: Random, column: Column) -> str:
             clock = text if re.match(r"\d{4}-", text) else rng.choice(_DAYS + _CLOCKS)
             clock = clock.rstrip("Z").replace("T", " ")
             if name == "DATE":
-                return rng.choice(("", "DATE ")) + quoted(clock[:10])
+                return rng.choice(("DATE " if is_listed else "", "DATE ")) + quoted(clock[:10])
             if "LOCAL" in written:
-                return rng.choice(("", "TIMESTAMP ")) + quoted(clock + rng.choice(("Z", "+05:30")))
-            return rng.choice((quoted(clock), quoted(clock[:10]), f"DATE '{clock[:10]}'"))
+                typed = "TIMESTAMP " if is_listed else ""
+                return rng.choice((typed, "TIMESTAMP ")) + quoted(clock + rng.choice(("Z", "+05:30")))
+            day = f"DATE '{clock[:10]}'"
+            return day if is_listed else rng.choice((quoted(clock), quoted(clock[:10]), day))
     return quoted(text)
 
 
