@@ -82,6 +82,8 @@ class GlobalIndexes:
     _judged: list[_Judged] = field(default_factory=list)
     _covered: list[NDArray[np.int64]] = field(default_factory=list)
     """Files with rows that an index covers."""
+    _usable: dict[str, RowRanges] = field(default_factory=dict)
+    """Rows that the usable indexes of a column cover, whether or not their search came to its end."""
 
     def test(self, state: PlanState, groups: RowIdGroups) -> None:
         """Skips the files of groups that are kept so far, and in which no row can match."""
@@ -145,6 +147,7 @@ class GlobalIndexes:
             column, condition = self.version.schema.by_id[test.field.id], condition_of(test)
             if column.id not in columns:
                 columns[column.id] = IndexedColumn.of(self.version, column)
+                self._usable[column.name] = columns[column.id].covered
                 for doubt in columns[column.id].doubts:
                     self._warn(self.lasting, column, doubt)
             indexed = columns[column.id]
@@ -304,8 +307,7 @@ class GlobalIndexes:
         first, last = groups.first_rows[kept], groups.last_rows[kept]
         rows = int((last - first + 1).sum())
         for name in sorted({test.field.name for test in matches}):
-            covered = next(matches[each].covered for each in matches if each.field.name == name)
-            missing = rows - int(covered.count_within(first, last).sum())
+            missing = rows - int(self._usable[name].count_within(first, last).sum())
             if missing:
                 self.lasting.append(
                     f"{missing:,} rows are kept that no usable global index of {name} covers: readers of "

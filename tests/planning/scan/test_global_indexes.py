@@ -29,6 +29,7 @@ from app.table.manifests.manifest_entry import FileKind
 from app.types import DataField, parse_type
 from app.types.binary_row import serialize_row
 from app.types.index_files import GlobalIndex, IndexFileMeta
+from app.work import time_limit
 from tests.global_index_files import WRITERS, Habits
 from tests.tables import EMPTY_ROW, NO_STATISTICS, MadeTable, entry, open_service
 
@@ -423,6 +424,20 @@ def test_a_range_that_lacks_a_file_keeps_its_rows(indexed: Indexed) -> None:
 
     assert len(plan.files) == 4
     assert any("its files lack 1 of the rows 0 to 39" in each for each in plan.warnings)
+
+
+def test_rows_of_an_index_that_is_searched_too_slowly_are_covered(
+    indexed: Indexed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indexed.commit(4)
+    monkeypatch.setattr("app.planning.side_files.pieces._SHARE_OF_TIME", 0)
+
+    with time_limit(60):
+        plan = indexed.plan("id >= 1")
+
+    assert len(plan.files) == 4
+    assert any("its search took half of the request's time" in each for each in plan.warnings)
+    assert not any("no usable global index" in each for each in plan.warnings)
 
 
 def test_readers_that_search_all_rows_are_not_warned_of(tmp_path: Path) -> None:
