@@ -49,6 +49,7 @@ from app.predicates.names import NAMELESS, Names, Relation
 from app.predicates.simplify import conjunction, disjunction, value_list
 from app.predicates.unbound import Leaf, ListedKind, Literal, LiteralKind, LiteralList
 from app.types import (
+    FLOATING_ROOTS,
     INTEGER_BITS,
     NESTED_ROOTS,
     STRING_ROOTS,
@@ -60,7 +61,7 @@ from app.types import (
     sql_key,
 )
 from app.types.json_values import parse_decimal, parse_integer
-from app.types.values import integer_range, to_float32
+from app.types.values import integer_range, nearest_float32, to_float32
 
 _SCALED_ROOTS: Final = frozenset({TypeRoot.DECIMAL, *INTEGER_BITS})
 _LISTED_ROOTS: Final = {
@@ -175,7 +176,7 @@ def _shown(text: str, *, negated: bool) -> str:
     return f"NOT ({text})" if negated else text
 
 
-class Place(NamedTuple):
+class _Place(NamedTuple):
     """Place of a literal among a type's values: a value, or the values next to it, None beyond an end."""
 
     below: Value | None
@@ -185,18 +186,27 @@ class Place(NamedTuple):
     is_rounded: bool = False
 
 
-def _place(literal: Literal, field: DataField) -> Place:
-    data_type, written = field.type, literal.value
+def _place(literal: Literal, field: DataField) -> _Place:
     try:
-        if data_type.root in _SCALED_ROOTS:
-            return _among_steps(_number(literal, data_type), data_type)
-        if literal.kind is LiteralKind.NUMBER and data_type.root is TypeRoot.FLOAT:
-            number = float(written)  # type: ignore[arg-type] # a number by its kind
-            nearest = to_float32(number)
-            return Place(None, nearest, None, is_rounded=nearest != number and not math.isnan(number))
-        return Place(None, parse_json(written, data_type), None)
+        if field.type.root in _SCALED_ROOTS:
+            return _among_steps(_number(literal, field.type), field.type)
+        if literal.kind is LiteralKind.NUMBER:
+            return _among_floats(literal.value, field.type)
+        return _Place(None, parse_json(literal.value, field.type), None)
     except FilterError as error:
         raise FilterError(str(error), column=field.name, position=literal.position) from error
+
+
+def _among_floats(number: Any, data_type: DataType) -> _Place:
+    """Place a number of a text in FLOAT or DOUBLE. FilterError: the type is another one."""
+    if data_type.root not in FLOATING_ROOTS:
+        is_flag = data_type.root is TypeRoot.BOOLEAN
+        expected = "true or false" if is_flag else "text in quotes, such as 'YYYY-MM-DD'"
+        raise FilterError(f"{number} is not a value of type {data_type}: expected {expected}")
+    double = float(number)
+    if data_type.root is TypeRoot.DOUBLE or math.isnan(double) or to_float32(double) == double:
+        return _Place(None, double, None)
+    return _Place(None, nearest_float32(Fraction(number)), None, is_rounded=True)
 
 
 def _number(literal: Literal, data_type: DataType) -> Fraction:
@@ -209,7 +219,7 @@ def _number(literal: Literal, data_type: DataType) -> Fraction:
             return Fraction(parse_integer(written, data_type))
 
 
-def _among_steps(number: Fraction, data_type: DataType) -> Place:
+def _among_steps(number: Fraction, data_type: DataType) -> _Place:
     """Place a number among the multiples of a power of ten that an integer or decimal type holds."""
     if data_type.root is TypeRoot.DECIMAL:
         low, high = 1 - 10**data_type.precision, 10**data_type.precision - 1
@@ -218,10 +228,10 @@ def _among_steps(number: Fraction, data_type: DataType) -> Place:
     scaled = number * 10**data_type.scale
     below = math.floor(scaled)
     if below < low:
-        return Place(None, None, low)
+        return _Place(None, None, low)
     if scaled > high:
-        return Place(high, None, None)
-    return Place(None, below, None) if below == scaled else Place(below, None, below + 1)
+        return _Place(high, None, None)
+    return _Place(None, below, None) if below == scaled else _Place(below, None, below + 1)
 
 
 def _compare(operator: Operator, leaf: Leaf, literal: Literal, field: DataField) -> BoundPredicate:

@@ -22,7 +22,6 @@ other tests count. An engine sends its predicate as JSON (:mod:`app.predicates.j
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -31,7 +30,16 @@ from typing import Final, NoReturn, final
 
 from app.errors import FilterError
 from app.predicates.model import Operator
-from app.predicates.tokens import NAMES, Token, TokenKind, count_literals, plain_list, tokenize
+from app.predicates.tokens import (
+    NAMES,
+    Token,
+    TokenKind,
+    count_literals,
+    plain_list,
+    read_number,
+    read_string,
+    tokenize,
+)
 from app.predicates.unbound import (
     DEFAULT_LIMITS,
     And,
@@ -64,8 +72,8 @@ _COMPARISONS: Final = {
     ">": Operator.GREATER_THAN,
     ">=": Operator.GREATER_OR_EQUAL,
 }
-# Words after which CASE is a column.
-_BEHIND_COLUMNS: Final = frozenset({*_COMPARISONS, ".", "IS", "IN", "BETWEEN", "LIKE", "NOT", "AND", "OR"})
+# Before one of these CASE is a column. NOT is none: an expression may begin with it.
+_AFTER_COLUMNS: Final = frozenset({*_COMPARISONS, ".", "IS", "IN", "BETWEEN", "LIKE", "AND", "OR"})
 _MIRRORED: Final = {
     Operator.LESS_THAN: Operator.GREATER_THAN,
     Operator.LESS_OR_EQUAL: Operator.GREATER_OR_EQUAL,
@@ -74,9 +82,12 @@ _MIRRORED: Final = {
 }
 _CONSTANTS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
 _TYPED: Final = {"DATE": LiteralKind.DATE, "TIMESTAMP": LiteralKind.TIMESTAMP, "X": LiteralKind.JSON}
-# Words after which a value has to follow, besides comparisons.
+# After these a condition without a value is incomplete.
 _BEFORE_VALUES: Final = frozenset({*_COMPARISONS, "AND", "OR", "NOT", "BETWEEN", "LIKE", "IN", "(", ","})
-_OF_CASE: Final = frozenset({"CASE", "WHEN", "THEN", "ELSE", "DIV", "RLIKE", "ILIKE", "REGEXP"})
+# After these, too, a word is a name: END closes no CASE there.
+_OPERATORS: Final = _BEFORE_VALUES | {
+    *("CASE", "WHEN", "THEN", "ELSE", "DIV", "RLIKE", "ILIKE", "REGEXP", "FROM", "INTERVAL"),
+}
 _NOT_FILTERED: Final = {
     "WHERE": "give what follows WHERE",
     "ORDER": "an order is the request's top_n",
@@ -84,10 +95,8 @@ _NOT_FILTERED: Final = {
     "GROUP": "leave GROUP BY away",
     ";": "leave the semicolon away",
 }
-_ESCAPE: Final = re.compile(r"\\(.)|''|\"\"", re.DOTALL)
 # Digits of an integer of a list, which is handled as a Python number.
 _MAX_DIGITS: Final = 40
-_CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 
 
 def read_text(text: str, limits: FilterLimits = DEFAULT_LIMITS) -> Predicate:
@@ -146,10 +155,7 @@ class _Reader:
             token = self._advance()
             names.append(token.text if token.kind is TokenKind.WORD else token.text[1:-1].replace("``", "`"))
             # A dot is never the last token.
-            if self.next.word != "." or self._tokens[self._at + 1].kind not in (
-                TokenKind.WORD,
-                TokenKind.QUOTED,
-            ):
+            if self.next.word != "." or self._tokens[self._at + 1].kind not in NAMES:
                 break
             self._at += 1
         return tuple(names)
@@ -159,12 +165,7 @@ class _Reader:
         partners: dict[int, int] = {}
         opened: list[int] = []
         for at, token in enumerate(self._tokens):
-            is_case = token.word == "CASE" and self._tokens[at + 1].word not in (
-                *_COMPARISONS,
-                ".",
-                "IS",
-                "IN",
-            )
+            is_case = token.word == "CASE" and self._tokens[at + 1].word not in _AFTER_COLUMNS
             if token.word in ("(", "[") or is_case:
                 opened.append(at)
             elif token.word == "END" and self._expects_value(at):
@@ -184,7 +185,7 @@ class _Reader:
         before = self._tokens[at - 1] if at else None
         if before is None or before.kind is TokenKind.SYMBOL:
             return before is None or before.word not in (")", "]")
-        return before.word in _BEFORE_VALUES or before.word in _OF_CASE
+        return before.word in _OPERATORS
 
     def _advance(self) -> Token:
         self._at += 1
@@ -252,10 +253,9 @@ class _Reader:
         if self._is_boundary():
             return Flag(column)
         if sign := self._take(*_COMPARISONS):
-            literal = self._value(f"a value after {sign}")
-            return (
-                None if literal is None else self._compared(sign, _COMPARISONS[sign], column, literal, start)
-            )
+            if (literal := self._value(f"a value after {sign}")) is None:
+                return None
+            return self._compared(sign, _COMPARISONS[sign], column, literal, start)
         is_null_test = self._take("IS") is not None
         # The text of a negated test is that of the test itself.
         negation = self._advance() if self.next.word == "NOT" else None
@@ -315,7 +315,7 @@ class _Reader:
             return None
         position, names, key = self.next.start, self.names(), None
         if names and self._take("["):
-            key = self._string() if self.next.kind is TokenKind.STRING else None
+            key = read_string(self._advance()) if self.next.kind is TokenKind.STRING else None
             if key is None or not self._take("]"):
                 return None
         # A dot or bracket leads into a nested value; a bracket after a name makes it a function.
@@ -337,6 +337,8 @@ class _Reader:
                 parts.append(plain_list(self._advance()))
             elif (literal := self._value("a value")) is not None:
                 parts.append((literal,))
+            else:
+                return None
             if self._take(")"):
                 break
             if not self._take(","):
@@ -349,36 +351,19 @@ class _Reader:
         position = token.start
         match token:
             case Token(TokenKind.NUMBER):
-                return Literal(LiteralKind.NUMBER, _number(token.text), position)
+                return Literal(LiteralKind.NUMBER, read_number(token.text), position)
             case Token(TokenKind.SYMBOL, "+" | "-" as sign) if self.next.kind is TokenKind.NUMBER:
-                return Literal(LiteralKind.NUMBER, _number(f"{sign}{self._advance().text}"), position)
+                return Literal(LiteralKind.NUMBER, read_number(f"{sign}{self._advance().text}"), position)
             case Token(TokenKind.STRING):
-                self._at -= 1
-                return Literal(LiteralKind.STRING, self._string(), position)
+                return Literal(LiteralKind.STRING, read_string(token), position)
             case Token(TokenKind.WORD, word=word) if word in _TYPED and self.next.kind is TokenKind.STRING:
-                text = self._string()
+                text = read_string(self._advance())
                 return Literal(_TYPED[word], {"$hex": text} if word == "X" else text, position)
             case Token(TokenKind.WORD, word=word) if word in _CONSTANTS:
                 return Literal(LiteralKind.JSON, _CONSTANTS[word], position)
             case _:
                 self._at = start
                 return None
-
-    def _string(self) -> str:
-        token = self._advance()
-        quote = token.text[0]
-
-        def unescaped(match: re.Match[str]) -> str:
-            character = match[1]
-            if character is None:
-                return quote if match[0][0] == quote else match[0]
-            if character.isalnum() and character not in _CONTROLS:
-                position = token.start + 1 + match.start()
-                raise FilterError(f"{match[0]} is no escape here: write the character", position=position)
-            # LIKE reads these two escapes itself.
-            return match[0] if character in "%_" else _CONTROLS.get(character, character)
-
-        return _ESCAPE.sub(unescaped, token.text[1:-1])
 
     def _is_of_a_query(self) -> bool:
         """Return True if the next word is of a query around the condition, and no name."""
@@ -411,11 +396,6 @@ class _Reader:
         return Unknown(shorten(text), (), tokens[0].start, _why_unknown(tokens))
 
 
-def _number(text: str) -> Decimal | float:
-    """Read digits exactly; with an exponent they are a DOUBLE, as in SQL."""
-    return float(text) if "e" in text.lower() else Decimal(text)
-
-
 def _joined(parts: Sequence[Sequence[Literal]]) -> Sequence[Literal]:
     """Concatenate literals; of one kind they are handled as one column."""
     literals = tuple(chain.from_iterable(parts))
@@ -432,7 +412,7 @@ def _plain(value: object) -> object:
 
 def _why_unknown(tokens: Sequence[Token]) -> str:
     for token, after in pairwise(tokens):
-        if after.word == "(" and token.kind is TokenKind.WORD and token.word not in _BEFORE_VALUES:
+        if after.word == "(" and token.kind is TokenKind.WORD and token.word not in _OPERATORS:
             return f"{token.text:.60} is a function or a query: compare the column itself; {_JSON}"
     for before, token in pairwise(tokens):
         if (before.word in _COMPARISONS or before.word in ("(", ",")) and token.kind in NAMES:

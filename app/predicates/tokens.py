@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from enum import Enum
 from typing import Final, NamedTuple, final
 
@@ -60,6 +61,8 @@ _LIST: Final = re.compile(
     r"\s*+((?:-?[0-9]{1,38}+\s*+,\s*+){7,999}-?[0-9]{1,38}+|(?:'[^'\\]*+'\s*+,\s*+){7,999}'[^'\\]*+')(?=\s*+[,)])"
 )
 _LIST_ITEM: Final = re.compile(r"-?[0-9]++|'[^']*+'")
+_ESCAPE: Final = re.compile(r"\\(.)|''|\"\"", re.DOTALL)
+_CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 _OPENERS: Final = {"'": "string", '"': "string", "`": "quoted name", "/*": "comment"}
 _ENDS: Final = {"/*": "*/"}
 _MISTYPED: Final = {"===": "=", "=>": ">=", "&&": "AND"}
@@ -114,6 +117,28 @@ def _begins_list(tokens: list[Token]) -> bool:
         return False
     before, last = tokens[-2:]
     return (last.word == "(" and before.word == "IN") or (last.word == "," and before.kind is TokenKind.LIST)
+
+
+def read_number(text: str) -> Decimal | float:
+    """Read digits exactly; with an exponent they are a DOUBLE, as in SQL."""
+    return float(text) if "e" in text.lower() else Decimal(text)
+
+
+def read_string(token: Token) -> str:
+    """Return the text in the quotes of a STRING. FilterError: it has an escape without a meaning."""
+    quote = token.text[0]
+
+    def unescaped(match: re.Match[str]) -> str:
+        character = match[1]
+        if character is None:
+            return quote if match[0][0] == quote else match[0]
+        if character.isalnum() and character not in _CONTROLS:
+            position = token.start + 1 + match.start()
+            raise FilterError(f"{match[0]} is no escape here: write the character", position=position)
+        # LIKE reads these two escapes itself.
+        return match[0] if character in "%_" else _CONTROLS.get(character, character)
+
+    return _ESCAPE.sub(unescaped, token.text[1:-1])
 
 
 def plain_list(token: Token) -> Sequence[Literal]:

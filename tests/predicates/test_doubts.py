@@ -127,6 +127,8 @@ def test_a_clock_is_no_instant_in_json_either(written: object) -> None:
     ("condition", "column", "position"),
     [
         ("day = 20250801", "day", 6),
+        ("day IN (20250801, 20250802)", "day", 8),
+        ("instant > 1754051415.5", "instant", 10),
         ("day = '2025-13-01'", "day", 6),
         ("big = 'abc'", "big", 6),
         ("flag = 2", "flag", 7),

@@ -274,7 +274,6 @@ def _unknown(why: str) -> ExplainStep:
 
 
 _NUMERIC: Final = frozenset({TypeRoot.DECIMAL, *INTEGER_BITS, *FLOATING_ROOTS})
-_EXACT_BITS: Final = {TypeRoot.FLOAT: 16, TypeRoot.DOUBLE: 32}
 
 
 def in_file_schema(
@@ -330,14 +329,14 @@ def _same_form(written: DataType, present: DataType) -> bool:
 
 
 def _literal(value: Value, data_type: DataType, written: DataType) -> Literal | None:
-    """Returns a value of a column's present type as a literal for the written one; None if casts round."""
+    """Returns a value of a column's present type as a literal for the written one; None if it has none.
+
+    :func:`bounds_cast` has a cast between the types, so that no value is rounded.
+    """
+    if written.root is TypeRoot.FLOAT:
+        return Literal(LiteralKind.NUMBER, Decimal(float(value)))
     if data_type.root in FLOATING_ROOTS:
         number = float(value)
-        if written.root is TypeRoot.FLOAT:
-            return Literal(LiteralKind.NUMBER, Decimal(number))
-        # Casts to DOUBLE keep integers of 32 bits, and those to FLOAT of 16.
-        widest = _EXACT_BITS[data_type.root]
-        is_exact = math.isfinite(number) and INTEGER_BITS.get(written.root, widest + 1) <= widest
-        return Literal(LiteralKind.JSON, Fraction(number)) if is_exact else None
+        return Literal(LiteralKind.JSON, Fraction(number)) if math.isfinite(number) else None
     scale = data_type.scale if data_type.root is TypeRoot.DECIMAL else 0
     return Literal(LiteralKind.JSON, Fraction(int(value), 10**scale))
