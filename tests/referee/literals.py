@@ -2,7 +2,7 @@
 
 import datetime as dt
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -235,14 +235,19 @@ def _time(rng: Random, text: str) -> str:
     )
 
 
-def condition(rng: Random, columns: Sequence[Column], depth: int = 0) -> str:
+def condition(rng: Random, columns: Sequence[Column]) -> str:
+    """A condition of Spark SQL."""
+    return _tree(rng, lambda: _test(rng, columns))
+
+
+def _tree(rng: Random, test: Callable[[], str], depth: int = 0) -> str:
     if depth < 2 and rng.random() < 0.35:
         kind = rng.choice(("AND", "AND", "OR", "NOT"))
         if kind == "NOT":
-            return f"NOT ({condition(rng, columns, depth + 1)})"
-        parts = [condition(rng, columns, depth + 1) for _ in range(rng.choice((2, 2, 3)))]
+            return f"NOT ({_tree(rng, test, depth + 1)})"
+        parts = [_tree(rng, test, depth + 1) for _ in range(rng.choice((2, 2, 3)))]
         return f" {kind} ".join(f"({part})" for part in parts)
-    return _test(rng, columns)
+    return test()
 
 
 def _test(rng: Random, columns: Sequence[Column]) -> str:  # noqa: C901 - one table
@@ -278,14 +283,12 @@ def _test(rng: Random, columns: Sequence[Column]) -> str:  # noqa: C901 - one ta
     return " ".join(parts if rng.random() < 0.7 else reversed(parts))
 
 
-def filter_text(rng: Random, columns: Sequence[Column], depth: int = 0) -> str:
+def filter_text(rng: Random, columns: Sequence[Column]) -> str:
     """A filter's text, which Spark reads as well, and as the service does what that decides."""
-    if depth < 2 and rng.random() < 0.35:
-        kind = rng.choice(("AND", "AND", "OR", "NOT"))
-        if kind == "NOT":
-            return f"NOT ({filter_text(rng, columns, depth + 1)})"
-        parts = [filter_text(rng, columns, depth + 1) for _ in range(rng.choice((2, 2, 3)))]
-        return f" {kind} ".join(f"({part})" for part in parts)
+    return _tree(rng, lambda: _told_test(rng, columns))
+
+
+def _told_test(rng: Random, columns: Sequence[Column]) -> str:
     column = rng.choice(columns)
     name, no, written = named(column[0]), rng.choice(("", "", "NOT ")), column[1]
     pair = (_of_type(rng, column), _of_type(rng, column))
