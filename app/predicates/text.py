@@ -322,7 +322,7 @@ class _Reader:
         return None if not names or self.next.word in (".", "[", "(") else Column(names, key, position)
 
     def _value(self, expected: str) -> Literal | None:
-        if self._is_boundary():
+        if self._is_boundary() or self.next.word in _COMPARISONS:
             self._refuse(expected)
         return self._literal()
 

@@ -241,6 +241,7 @@ def test_an_unknown_test_ends_where_the_next_begins(condition: str, expected: st
         *(("x = 5; DROP TABLE x", 5), ("SELECT * FROM x WHERE y = 1", 16), ("WHERE x = 1", 0)),
         *(("x = 5 LIMIT 1", 6), ("x IN (1, 2) ORDER BY x", 12), ("x = 1 GROUP BY x", 6)),
         *(("x BETWEEN 1 AND", 15), ("x IN (1, )", 9), ("x + 1 =", 7)),
+        *(("x = = 5", 4), ("x < > 5", 4), ("x BETWEEN = 1 AND 2", 10)),
         *(("upper(x) = AND y = 1", 11), ("x = AND y = 1", 4), ("NOT", 3), ("CASE WHEN flag THEN x", 0)),
         *(
             ("upper(x]) = 1", 7),
