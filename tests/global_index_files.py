@@ -14,7 +14,7 @@ import cramjam
 from pyroaring import BitMap, BitMap64
 
 from app.file_index import condition_of
-from app.global_index import KINDS, KeyBounds, Part, Search, finds_complement, searches
+from app.global_index import KINDS, KeyBounds, Part, Search, searches
 from app.predicates.model import BoundLeaf
 from app.types import DataType, TypeRoot, Value
 from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
@@ -239,6 +239,6 @@ def found_by(leaf: BoundLeaf, files: Sequence[tuple[str, bytes, bytes | None]], 
     ]
     condition = condition_of(leaf)
     assert condition is not None
-    listed = searches(condition, parts)
-    found = BitMap.union(BitMap(), *(rows_of(search, files[at][1]) for at, search in listed))
-    return BitMap(range(row_count)) - found if finds_complement(condition) else found
+    chosen = searches(condition, parts)
+    found = BitMap.union(BitMap(), *(rows_of(begin(), files[at][1]) for at, begin in chosen.searches))
+    return BitMap(range(row_count)) - found if chosen.is_complement else found

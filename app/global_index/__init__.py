@@ -7,11 +7,13 @@ uses storage reads them. Kinds: :mod:`app.global_index.btree` and :mod:`app.glob
 from app.global_index.index_file import KeyBounds, Piece, Search
 from app.global_index.inspection import describe, kind_of
 from app.global_index.keys import same_keys, takes
-from app.global_index.search import KINDS, Part, finds_complement, searches
+from app.global_index.search import KINDS, FoundRows, Part, searches
 
 __all__ = [
     # Kinds of files by the names that index manifests give them.
     "KINDS",
+    # Searches for the rows of a condition, or for the other rows.
+    "FoundRows",
     # The first and last key of a file, from its entry.
     "KeyBounds",
     # A file and the bounds of its keys.
@@ -22,13 +24,11 @@ __all__ = [
     "Search",
     # Describes the content of a file.
     "describe",
-    # Returns True if searches find the rows that do not match.
-    "finds_complement",
     # Detects the kind of a file from its name and bytes.
     "kind_of",
     # Returns True if values of two types are serialized alike.
     "same_keys",
-    # Searches for the rows of a condition.
+    # Chooses the searches for the rows of a condition.
     "searches",
     # Returns True if global indexes hold values of a type.
     "takes",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, assert_never
+from functools import partial
+from itertools import chain
+from typing import Final, NamedTuple, assert_never
 
 from app.file_index.answers import Condition, NullTest, Points, Span
 from app.global_index.bitmap import BitmapFile
@@ -23,45 +25,66 @@ class Part:
     file: IndexFile
     bounds: KeyBounds
 
-    def null_rows(self) -> Search | None:
-        """Search for rows without a value; None where there are none."""
-        return self.file.null_rows() if self.bounds.has_nulls else None
-
-    def rows(self, condition: Points | Span) -> Search | None:
-        """Search for rows that have a key of a condition, negated or not; None where there are none."""
+    def holds(self, span: Span) -> bool:
+        """Return True if a span has some key of the file, as far as its bounds tell."""
         low, high, has_keys, _ = self.bounds
-        if not has_keys:
-            return None
-        if isinstance(condition, Points):
-            keys = between(condition.keys, low, high)
-            return self.file.rows_with(keys) if keys else None
-        start, stop = condition.start, condition.stop
-        is_before = stop is not None and low is not None and low >= stop  # type: ignore[operator] # of one type
-        is_behind = start is not None and high is not None and high < start  # type: ignore[operator] # of one type
-        return None if is_before or is_behind else self.file.rows_between(start, stop)
+        is_before = span.stop is not None and low is not None and low >= span.stop  # type: ignore[operator] # of one type
+        is_behind = span.start is not None and high is not None and high < span.start  # type: ignore[operator] # of one type
+        return has_keys and not is_before and not is_behind
+
+    def is_within(self, span: Span) -> bool:
+        """Return True if a span has all keys of the file."""
+        low, high, has_keys, _ = self.bounds
+        is_low = span.start is None or (low is not None and low >= span.start)  # type: ignore[operator] # of one type
+        is_high = span.stop is None or (high is not None and high < span.stop)  # type: ignore[operator] # of one type
+        return not has_keys or (is_low and is_high)
 
 
-def finds_complement(condition: Condition) -> bool:
-    """Return True if the searches of a condition find the rows that do not meet it."""
+class FoundRows(NamedTuple):
+    """Searches, each with the place of its part; ``is_complement``: for the rows that do not match."""
+
+    is_complement: bool
+    searches: Iterator[tuple[int, Callable[[], Search]]]
+
+
+def searches(condition: Condition, parts: Sequence[Part]) -> FoundRows:
+    """Choose the searches for the rows of a range that meet a condition, or for its other rows.
+
+    ``parts`` have all rows of the range, so that either tells the other; of a span the searches that read
+    less are chosen. They are made as they are iterated over, and begin when they are called.
+    """
     match condition:
         case NullTest(null=null):
-            return not null
-        case Points(negated=negated):
-            return negated
+            return FoundRows(not null, _nulls(parts))
+        case Points(keys=keys, negated=negated):
+            found = (
+                (at, partial(part.file.rows_with, within))
+                for at, part in enumerate(parts)
+                if part.bounds.has_keys and (within := between(keys, part.bounds.low, part.bounds.high))
+            )
+            return FoundRows(negated, chain(_nulls(parts), found) if negated else found)
         case Span():
-            return False
+            return _of_span(condition, parts)
         case _:
             assert_never(condition)
 
 
-def searches(condition: Condition, parts: Sequence[Part]) -> list[tuple[int, Search]]:
-    """Begin searches for the rows that meet a condition, or for their complement.
+def _nulls(parts: Sequence[Part]) -> Iterator[tuple[int, Callable[[], Search]]]:
+    return ((at, part.file.null_rows) for at, part in enumerate(parts) if part.bounds.has_nulls)
 
-    Returns:
-        Each search with the place of its part.
-    """
-    nulls = [(at, search) for at, part in enumerate(parts) if (search := part.null_rows()) is not None]
-    if isinstance(condition, NullTest):
-        return nulls
-    rows = [(at, search) for at, part in enumerate(parts) if (search := part.rows(condition)) is not None]
-    return nulls + rows if finds_complement(condition) else rows
+
+def _of_span(span: Span, parts: Sequence[Part]) -> FoundRows:
+    start, stop = span.start, span.stop
+    inside = [at for at, part in enumerate(parts) if part.holds(span)]
+    outside = [at for at, part in enumerate(parts) if not part.is_within(span)]
+    if sum(parts[at].file.size for at in inside) <= sum(parts[at].file.size for at in outside):
+        within = ((at, partial(parts[at].file.rows_between, start, stop)) for at in inside)
+        return FoundRows(is_complement=False, searches=within)
+    edges = [Span(*edge) for edge in ((None, start), (stop, None)) if edge != (None, None)]
+    found = (
+        (at, partial(parts[at].file.rows_between, edge.start, edge.stop))
+        for at in outside
+        for edge in edges
+        if parts[at].holds(edge)
+    )
+    return FoundRows(is_complement=True, searches=chain(_nulls(parts), found))

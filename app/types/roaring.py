@@ -50,6 +50,8 @@ MAX_CONTAINERS: Final = 1 << 16
 FEWEST_WITH_OFFSETS: Final = 4
 MAX_ARRAY_VALUES: Final = 4096
 BITS_BYTES: Final = 8192
+_BITMAP_BYTES: Final = 200
+"""About the memory of an empty bitmap."""
 
 _U16 = struct.Struct("<H")
 # Cookie, and the next four bytes of every bitmap: the number of containers, or flags and a key.
@@ -103,6 +105,13 @@ def serialize(bitmap: BitMap) -> bytes:
     """Serialize a bitmap as the engine does; the bitmap is optimized in place."""
     bitmap.run_optimize()
     return bitmap.serialize()
+
+
+def bitmap_bytes(bitmap: BitMap) -> int:
+    """Return about how much memory a bitmap takes."""
+    sizes = bitmap.get_statistics()
+    dense_bytes = sizes["n_bytes_bitset_containers"] + sizes["n_bytes_run_containers"]
+    return _BITMAP_BYTES + sizes["n_bytes_array_containers"] + dense_bytes
 
 
 def bitmap_size(buffer: Buffer, offset: int = 0) -> int:

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError, PaimonIndexError, UnsupportedFormatError
+from app.file_index.answers import Span
 from app.global_index.bitmap import Dictionary
 from app.global_index.blocks import read_block, read_row_ids
-from app.global_index.btree import Block
+from app.global_index.btree import Block, BTreeFile
 from app.global_index.index_file import KeyBounds
 from app.global_index.keys import same_keys
-from app.global_index.search import KINDS
+from app.global_index.search import KINDS, Part, searches
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, Value, parse_type
 from tests.brute_force import matching_rows
@@ -91,13 +92,39 @@ def test_each_test_finds_its_rows(kind: str, written: str, habits: Habits) -> No
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_a_range_that_is_cut_anywhere_is_one(kind: str) -> None:
-    field, values = DataField(0, "c", parse_type("BIGINT")), [7, None, 7, 9, 3, None, 7]
+@pytest.mark.parametrize("written", COLUMNS)
+def test_a_range_that_is_cut_anywhere_is_one(kind: str, written: str) -> None:
+    field = DataField(0, "c", parse_type(written))
+    values = [*COLUMNS[written][:3], None, *COLUMNS[written], *COLUMNS[written][:1]]
     rows = list(zip(values, range(len(values)), strict=True))
-    files = [(kind, *WRITERS[kind](some, field.type, Habits())) for some in (rows[:2], rows[2:5], rows[5:])]
+    files = [(kind, *WRITERS[kind](rows[at : at + 2], field.type, Habits())) for at in range(0, len(rows), 2)]
 
     for leaf in leaves_on(field, values):
         assert found_by(leaf, files, len(values)) == matching_rows(leaf, {"c": values}, len(values)), leaf
+
+
+@pytest.mark.parametrize(
+    ("span", "is_complement", "read"),
+    [
+        (Span(None, None), True, [0]),
+        (Span(20, None), True, [0, 0, 1]),
+        (Span(15, 45), True, [0, 0, 1, 4]),
+        (Span(25, None), False, [2, 3, 4]),
+        (Span(None, 25), False, [0, 1, 2]),
+        (Span(12, 13), False, [1]),
+        (Span(50, None), False, []),
+    ],
+)
+def test_a_span_reads_the_files_of_its_keys_or_of_the_others(
+    span: Span, is_complement: bool, read: list[int]
+) -> None:
+    files = [KeyBounds(10 * at, 10 * at + 9, has_keys=True, has_nulls=not at) for at in range(5)]
+    parts = [Part(BTreeFile(100, 50, parse_type("INT")), bounds) for bounds in files]
+
+    chosen = searches(span, parts)
+
+    assert chosen.is_complement is is_complement
+    assert sorted(at for at, _ in chosen.searches) == sorted(read)
 
 
 def test_an_empty_text_is_no_missing_key() -> None:

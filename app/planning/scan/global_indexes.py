@@ -8,9 +8,9 @@ files cannot be read: their data files are kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from pyroaring import BitMap, BitMap64
 from app.errors import PaimonIndexError, UnsupportedFormatError
 from app.file_index import condition_of
 from app.file_index.answers import SKIP, Outcome, Rows, both
-from app.global_index import finds_complement, searches
+from app.global_index import searches
 from app.planning.plan.explanation import MeasuredSteps
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
@@ -31,6 +31,7 @@ from app.planning.version.version import Version
 from app.predicates.model import BoundLeaf, BoundPredicate, Constant, Unknown, fold, leaves
 from app.types import DataField
 from app.types.row_ids import RowRanges, count_within, rows_from, rows_within
+from app.work import LEDGER
 
 _NOTHING: Final = BitMap64()
 
@@ -65,6 +66,14 @@ class _Judged:
     first_rows: NDArray[np.int64]
     may: BitMap64
     must: BitMap64
+
+
+class _Job(NamedTuple):
+    """The searches of a range for a test: where their results are, and whether they find the other rows."""
+
+    of_range: IndexedRange
+    results: slice
+    is_complement: bool
 
 
 @dataclass(slots=True)
@@ -140,59 +149,46 @@ class GlobalIndexes:
         return column is not None and column.name == test.field.name and column.id in ids
 
     def _search(self, tests: Sequence[BoundLeaf]) -> dict[BoundLeaf, Matches]:
-        file_searches: list[FileSearch] = []
-        jobs: dict[BoundLeaf, list[tuple[IndexedRange, slice]]] = {}
-        columns: dict[int, IndexedColumn] = {}
+        columns: dict[BoundLeaf, IndexedColumn] = {}
         for test in tests:
-            column, condition = self.version.schema.by_id[test.field.id], condition_of(test)
-            if column.id not in columns:
-                columns[column.id] = IndexedColumn.of(self.version, column)
-                self._usable[column.name] = columns[column.id].covered
-                for doubt in columns[column.id].doubts:
-                    self._warn(self.lasting, column, doubt)
-            indexed = columns[column.id]
-            if condition is None or not indexed.ranges:
-                continue
-            jobs[test] = []
-            for each in indexed.ranges:
-                of_range = searches(condition, each.parts)
-                if of_range or indexed.overlaps:
-                    form = f"{column.type} {each.row_count}"
-                    start = len(file_searches)
-                    file_searches += [FileSearch(each.paths[at], form, search) for at, search in of_range]
-                    jobs[test].append((each, slice(start, len(file_searches))))
-        results = run_searches(self.version.source, file_searches)
-        return {
-            test: self._together(test, columns[test.field.id], of_test, results)
-            for test, of_test in jobs.items()
+            column = self.version.schema.by_id[test.field.id]
+            columns[test] = indexed = IndexedColumn.of(self.version, column)
+            self._usable[column.name] = indexed.covered
+            for doubt in indexed.doubts:
+                self._warn(self.lasting, column, doubt)
+        jobs: dict[BoundLeaf, list[_Job]] = {
+            test: [] for test in tests if condition_of(test) is not None and columns[test].ranges
         }
+        source = self.version.source
+        with LEDGER.claim("loads", path="global indexes", line=source.warehouse.name) as claim:
+            results = run_searches(source, _searches(columns, jobs), claim)
+            return {
+                test: self._together(test, columns[test], of_test, results) for test, of_test in jobs.items()
+            }
 
     def _together(
         self,
         test: BoundLeaf,
         indexed: IndexedColumn,
-        jobs: Sequence[tuple[IndexedRange, slice]],
+        jobs: Sequence[_Job],
         results: Sequence[SearchResult],
     ) -> Matches:
         """Joins the results of a test; where ranges overlap, a row may match that any of them finds."""
         condition = condition_of(test)
-        is_negated = condition is not None and finds_complement(condition)
         asked: list[SearchResult] = []
         failed: set[IndexedRange] = set()
-        listed: list[tuple[IndexedRange, BitMap64]] = []
-        for each, part in jobs:
-            asked += results[part]
-            outcomes = [result.rows for result in results[part]]
-            failures = [rows for rows in outcomes if isinstance(rows, PaimonIndexError)]
+        listed: list[tuple[_Job, BitMap64]] = []
+        for job in jobs:
+            of_job = results[job.results]
+            asked += of_job
+            failures = [each.rows for each in of_job if isinstance(each.rows, PaimonIndexError)]
             if failures:
                 is_lasting = isinstance(failures[0], UnsupportedFormatError)
                 self._warn(self.lasting if is_lasting else self.passing, test.field, str(failures[0]))
-                failed.add(each)
+                failed.add(job.of_range)
                 continue
-            rows = BitMap.union(
-                BitMap(), *(each.rows for each in results[part] if isinstance(each.rows, BitMap))
-            )
-            listed.append((each, rows_from(each.first, rows)))
+            rows = BitMap.union(BitMap(), *(each.rows for each in of_job if isinstance(each.rows, BitMap)))
+            listed.append((job, rows_from(job.of_range.first, rows)))
         covered, all_rows = indexed.covered, indexed.rows
         if failed:
             covered = RowRanges.union(each.covered for each in indexed.ranges if each not in failed)
@@ -200,14 +196,18 @@ class GlobalIndexes:
         repeated = BitMap64()
         if indexed.overlaps:
             seen, matching = BitMap64(), BitMap64()
-            for each, rows_of_range in listed:
-                of_range = each.covered.bitmap()
-                matching |= of_range - rows_of_range if is_negated else of_range & rows_of_range
+            for job, found in listed:
+                of_range = job.of_range.covered.bitmap()
+                matching |= of_range - found if job.is_complement else of_range & found
                 repeated |= seen & of_range
                 seen |= of_range
         else:
-            of_all = BitMap64.union(_NOTHING, *(rows_of_range for _, rows_of_range in listed))
-            matching = all_rows - of_all if is_negated else all_rows & of_all
+            matching, others = (
+                BitMap64.union(_NOTHING, *(found for job, found in listed if job.is_complement is negated))
+                for negated in (False, True)
+            )
+            within = RowRanges.union(job.of_range.covered for job, _ in listed if job.is_complement)
+            matching = matching & all_rows | within.bitmap() - others
         certain = matching - repeated if condition is not None and condition.exact else _NOTHING
         kinds = " and ".join(sorted({each.kind for each in indexed.ranges}))
         nbytes = sum(each.nbytes for each in indexed.ranges)
@@ -313,6 +313,25 @@ class GlobalIndexes:
                     f"{missing:,} rows are kept that no usable global index of {name} covers: readers of "
                     "release 2 leave such rows out unless scalar-index.search-mode is full or detail"
                 )
+
+
+def _searches(
+    columns: Mapping[BoundLeaf, IndexedColumn], jobs: Mapping[BoundLeaf, list[_Job]]
+) -> Iterator[FileSearch]:
+    """Yield the searches of all tests, and note in ``jobs`` which those of a range are."""
+    count = 0
+    for test, of_test in jobs.items():
+        condition = condition_of(test)
+        assert condition is not None  # noqa: S101 - no job is made without one
+        indexed = columns[test]
+        for each in indexed.ranges:
+            start, chosen = count, searches(condition, each.parts)
+            form = f"{each.parts[0].file.data_type} {each.row_count}"
+            for at, begin in chosen.searches:
+                yield FileSearch(each.paths[at], form, begin)
+                count += 1
+            if count > start or chosen.is_complement or indexed.overlaps:
+                of_test.append(_Job(each, slice(start, count), chosen.is_complement))
 
 
 def _describe(asked: Sequence[SearchResult]) -> str:

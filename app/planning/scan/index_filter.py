@@ -53,6 +53,7 @@ from app.predicates.unbound import Column, Leaf, Literal, LiteralKind
 from app.table import TableSchema
 from app.table.statistics import bounds_cast
 from app.types import FLOATING_ROOTS, INTEGER_BITS, DataField, DataType, TypeRoot, Value
+from app.types.roaring import bitmap_bytes
 from app.types.values import group_rows
 
 _EXPLAINED_AT_ONCE: Final = 4_096
@@ -262,11 +263,7 @@ def claim_rows(state: PlanState, claim: Callable[[int], None]) -> None:
 
 def bytes_of_rows(rows: BitMap) -> int:
     """Return about how much memory the rows of a file take."""
-    if len(rows) <= _FEW_ROWS:
-        return FILE_BYTES
-    sizes = rows.get_statistics()
-    dense_bytes = sizes["n_bytes_bitset_containers"] + sizes["n_bytes_run_containers"]
-    return FILE_BYTES + sizes["n_bytes_array_containers"] + dense_bytes
+    return FILE_BYTES if len(rows) <= _FEW_ROWS else FILE_BYTES + bitmap_bytes(rows)
 
 
 def _unknown(why: str) -> ExplainStep:

@@ -9,8 +9,8 @@ import math
 import time
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate, islice
 from typing import Any, Final, NamedTuple
 
@@ -27,23 +27,25 @@ from app.errors import (
 from app.global_index import Piece, Search
 from app.observation import FileFormat, observer
 from app.planning.version.version import IndexSource
+from app.types.roaring import bitmap_bytes
 from app.work import LEDGER, Claim, check_deadline, remaining_seconds
 
 _EXPANSION: Final = 6
 """Bytes that a byte of a file takes once it is decoded, unless blocks turn out to expand to more."""
+_ERROR_BYTES: Final = 1_000
 _SHARE_OF_TIME: Final = 0.5
 _LATE: Final = "its search took half of the request's time, and these rows are kept: ask a narrower condition"
 
 
 class FileSearch(NamedTuple):
-    """A search of one file.
+    """A search of one file, which has not begun.
 
     ``form``: decides with the bytes what a piece is decoded to, and so is part of its key.
     """
 
     path: str
     form: str
-    search: Search
+    begin: Callable[[], Search]
 
 
 class SearchResult(NamedTuple):
@@ -63,6 +65,7 @@ class _Pending:
 
     number: int
     of_file: FileSearch
+    search: Search
     pieces: Sequence[Piece] = ()
     asked_pieces: int = 0
     asked_bytes: int = 0
@@ -79,60 +82,80 @@ class _Damage:
     """A piece that can never be decoded, cached so that no later plan tries."""
 
     error: PaimonIndexError
-    nbytes: int = 1_000
+    nbytes: int = _ERROR_BYTES
 
 
-def run_searches(source: IndexSource, searches: Sequence[FileSearch]) -> list[SearchResult]:
+@dataclass(slots=True)
+class _Results:
+    """Results by the numbers of their searches; a search that has not ended is late.
+
+    ``found_bytes``: about the memory of all rows found.
+    """
+
+    listed: list[SearchResult] = field(default_factory=list)
+    found_bytes: int = 0
+
+    def end(self, search: _Pending, rows: BitMap | PaimonIndexError) -> None:
+        self.found_bytes += bitmap_bytes(rows) if isinstance(rows, BitMap) else _ERROR_BYTES
+        self.listed[search.number] = SearchResult(rows, search.asked_pieces, search.asked_bytes)
+
+
+def run_searches(source: IndexSource, searches: Iterable[FileSearch], claim: Claim) -> list[SearchResult]:
     """Run searches to their ends, as many side by side as fit into a portion of memory.
+
+    Args:
+        searches: taken as their turn comes, since there may be tens of thousands.
+        claim: covers what the searches hold, and the rows that they found until it ends.
 
     Raises:
         DeadlineExceededError: the request's time ran out.
         MemoryShortError: there is no memory now.
     """
-    results = [SearchResult(BitMap(), 0, 0)] * len(searches)
-    waiting = deque(_Pending(number, search) for number, search in enumerate(searches))
+    results = _Results()
+    late = SearchResult(DeadlineExceededError(_LATE), 0, 0)
+    waiting = iter(searches)
     pending: list[_Pending] = []
     remaining = remaining_seconds()
     until = math.inf if remaining is None else time.monotonic() + _SHARE_OF_TIME * remaining
-    with LEDGER.claim("loads", path="global indexes", line=source.warehouse.name) as claim:
-        loads = _Loads(source, claim)
-        while waiting or pending:
-            check_deadline()
-            if time.monotonic() > until:
-                for late in (*pending, *waiting):
-                    results[late.number] = SearchResult(DeadlineExceededError(_LATE), 0, 0)
+    loads = _Loads(source, claim)
+    while time.monotonic() <= until:
+        check_deadline()
+        held_bytes = sum(each.held_bytes for each in pending)
+        loads.held_bytes = results.found_bytes + held_bytes
+        size = held_bytes + _EXPANSION * sum(each.size for each in pending)
+        while not pending or size <= LEDGER.portion:
+            of_file = next(waiting, None)
+            if of_file is None:
                 break
-            loads.held_bytes = sum(each.held_bytes for each in pending)
-            size = loads.held_bytes + _EXPANSION * sum(each.size for each in pending)
-            while waiting and (not pending or size <= LEDGER.portion):
-                begun = waiting.popleft()
-                _advance(begun, None, results, pending)
-                # It begins with the end of its file, and then holds an index block of about this size.
-                size += 2 * _EXPANSION * begun.size
-            round_, pending = pending, []
-            pieces = loads.decode([(each.of_file, piece) for each in round_ for piece in each.pieces])
-            for each in round_:
-                of_search = islice(pieces, len(each.pieces))
-                _advance(each, _usable(each, of_search), results, pending)
-                # Skips what a failed search has left.
-                deque(of_search, 0)
-    return results
+            begun = _Pending(len(results.listed), of_file, of_file.begin())
+            results.listed.append(late)
+            _advance(begun, None, results, pending)
+            # It begins with the end of its file, and then holds an index block of about this size.
+            size += 2 * _EXPANSION * begun.size
+        if not pending:
+            break
+        round_, pending = pending, []
+        pieces = loads.decode([(each.of_file, piece) for each in round_ for piece in each.pieces])
+        for each in round_:
+            of_search = islice(pieces, len(each.pieces))
+            _advance(each, _usable(each, of_search), results, pending)
+            # Skips what a failed search has left.
+            deque(of_search, 0)
+    return results.listed + [late for _ in waiting]
 
 
 def _advance(
-    search: _Pending, decoded: Iterator[Any] | None, results: list[SearchResult], pending: list[_Pending]
+    search: _Pending, decoded: Iterator[Any] | None, results: _Results, pending: list[_Pending]
 ) -> None:
     """Send a search the pieces that it named, and queue it again if it names more."""
-    of_file, asked = search.of_file, (search.asked_pieces, search.asked_bytes)
     try:
-        search.pieces = of_file.search.send(decoded)  # type: ignore[arg-type] # None begins a search
+        search.pieces = search.search.send(decoded)  # type: ignore[arg-type] # None begins a search
     except StopIteration as end:
-        results[search.number] = SearchResult(end.value, *asked)
+        results.end(search, end.value)
     except (MemoryShortError, DeadlineExceededError):
         raise
     except PaimonIndexError as error:
-        failure = search.failure or _unusable(error, of_file.path, 0)
-        results[search.number] = SearchResult(failure, *asked)
+        results.end(search, search.failure or _unusable(error, search.of_file.path, 0))
     else:
         search.asked_pieces += len(search.pieces)
         search.asked_bytes += search.size

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from pyroaring import BitMap
 from app.errors import CorruptIndexError, DeadlineExceededError
 from app.global_index import Piece
 from app.planning.side_files import pieces
-from app.planning.side_files.pieces import FileSearch, run_searches
+from app.planning.side_files.pieces import FileSearch, SearchResult, run_searches
 from app.planning.version.version import IndexSource
 from app.types import DataField, parse_type
+from app.types.roaring import bitmap_bytes
 from app.work import LEDGER, time_limit
 from tests.tables import MadeTable, entry, open_service
 
@@ -40,16 +42,22 @@ def source(tmp_path: Path) -> Iterator[IndexSource]:
         yield made.version(service).source
 
 
+def run(source: IndexSource, *searches: FileSearch) -> list[SearchResult]:
+    with LEDGER.claim("loads") as claim:
+        return run_searches(source, searches, claim)
+
+
 @dataclass
 class Searches:
     """Searches of one piece each after the end of their files; counts those in flight."""
 
     in_flight: int = 0
+    ended: list[int] = field(default_factory=list)
     most: int = 0
     least_claimed: float = float("inf")
 
     def search(self, number: int) -> FileSearch:
-        def run() -> Any:
+        def rows() -> Any:
             self.in_flight += 1
             self.most = max(self.most, self.in_flight)
             for form in ("tail", "block"):
@@ -57,9 +65,10 @@ class Searches:
                 assert content.nbytes == SIZE
                 self.least_claimed = min(self.least_claimed, LEDGER.claimed["loads"])
             self.in_flight -= 1
+            self.ended.append(number)
             return BitMap([number])
 
-        return FileSearch(f"file {number}", "", run())
+        return FileSearch(f"file {number}", "", rows)
 
 
 def test_as_many_searches_are_in_flight_as_fit_and_what_they_hold_is_claimed(
@@ -68,11 +77,30 @@ def test_as_many_searches_are_in_flight_as_fit_and_what_they_hold_is_claimed(
     limit_memory(256 << 20)
     all_searches = Searches()
 
-    results = run_searches(source, [all_searches.search(number) for number in range(2_000)])
+    results = run(source, *map(all_searches.search, range(2_000)))
 
     assert [result.rows for result in results] == [BitMap([number]) for number in range(2_000)]
     assert all_searches.most * SIZE <= LEDGER.portion
     assert all_searches.least_claimed >= SIZE
+    assert not LEDGER.claimed["loads"]
+
+
+def test_searches_begin_in_their_turn_and_what_they_found_is_claimed_until_its_user_ends(
+    source: IndexSource, limit_memory: Callable[[int], None]
+) -> None:
+    limit_memory(256 << 20)
+    all_searches, taken = Searches(), []
+
+    def come(count: int) -> Iterator[FileSearch]:
+        for number in range(count):
+            taken.append(number - len(all_searches.ended))
+            yield all_searches.search(number)
+
+    with LEDGER.claim("loads") as claim:
+        run_searches(source, come(2_000), claim)
+        assert LEDGER.claimed["loads"] >= sum(bitmap_bytes(BitMap([number])) for number in range(1_900))
+
+    assert max(taken) * SIZE <= LEDGER.portion
     assert not LEDGER.claimed["loads"]
 
 
@@ -87,7 +115,7 @@ def test_a_damaged_piece_is_decoded_once(source: IndexSource) -> None:
         (content,) = yield [Piece(4, SIZE, "block", read, bytes(SIZE))]
         return BitMap([content.nbytes])
 
-    results = [run_searches(source, [FileSearch("file", "", search(read))]) for _ in range(3)]
+    results = [run(source, FileSearch("file", "", partial(search, read))) for _ in range(3)]
 
     assert {str(result.rows) for (result,) in results} == {"file at byte 7: expected a block"}
     assert len(decoded) == 1
@@ -99,7 +127,7 @@ def test_searches_that_take_half_of_the_time_leave_the_rest_undecided(
     monkeypatch.setattr(pieces, "_SHARE_OF_TIME", 0)
 
     with time_limit(60):
-        (result,) = run_searches(source, [Searches().search(0)])
+        (result,) = run(source, Searches().search(0))
 
     assert isinstance(result.rows, DeadlineExceededError)
     assert "ask a narrower condition" in str(result.rows)
@@ -118,7 +146,7 @@ def test_pieces_go_on_one_by_one_where_memory_is_short(
     found: list[int] = []
     limit_memory(256 << 20)
     with LEDGER.claim("plans", int(LEDGER.room) - 12 * SIZE):
-        run_searches(source, [FileSearch("file", "", search(found))])
+        run(source, FileSearch("file", "", partial(search, found)))
 
     assert found == [SIZE] * 64
 
@@ -136,7 +164,7 @@ def test_pieces_that_expand_to_more_than_was_claimed_for_them_are_loaded_fewer_a
     found: list[int] = []
     limit_memory(256 << 20)
     with LEDGER.claim("plans", int(LEDGER.room) - (12 << 20)):
-        (result,) = run_searches(source, [FileSearch("file", "", search(found))])
+        (result,) = run(source, FileSearch("file", "", partial(search, found)))
 
     assert isinstance(result.rows, BitMap)
     assert found == [expanded.nbytes] * 64
