@@ -1,4 +1,4 @@
-"""Doors of rooms, as a table for docs/architecture.md: ``python -m tests.doors`` prints it."""
+"""Doors of rooms: the contract that others use, and their table, which ``python -m tests.doors`` prints."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import ast
 import re
 import tomllib
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
+from importlinter import Contract, ContractCheck, fields, output
+
+if TYPE_CHECKING:
+    from grimp import ImportGraph
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 
@@ -16,12 +21,33 @@ def table() -> str:
     return "\n".join(_row(door) for door in doors())
 
 
+class Doors(Contract):
+    """Others import no module of a room but its doors, which the contract lists."""
+
+    type_name = "doors"
+    doors: Any = fields.ListField(subfield=fields.StringField())
+
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: ARG002 - its signature
+        rooms = {_room(door) for door in self.doors}
+        behind = [
+            f"{importer} imports {module}"
+            for module in sorted(graph.modules)
+            if _room(module) in rooms and module not in self.doors
+            for importer in sorted(graph.find_modules_that_directly_import(module))
+            if _room(importer) != _room(module)
+        ]
+        return ContractCheck(kept=not behind, metadata={"behind": behind})
+
+    def render_broken_contract(self, check: ContractCheck) -> None:
+        for line in check.metadata["behind"]:
+            output.print_error(line)
+
+
 def doors() -> list[str]:
-    """Modules by which other rooms come in, as the contracts of import-linter have them."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    rooms = [each for each in contracts if each["name"].endswith("by its doors")]
-    inner = [line.partition(" -> ")[2] for room in rooms for line in room.get("ignore_imports", ())]
-    return sorted([*(room["allowed_importers"][0] for room in rooms), *inner])
+    """Modules by which other rooms come in, as the contract of import-linter has them."""
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (contract,) = (each for each in linter["contracts"] if each["type"] == Doors.type_name)
+    return sorted(contract["doors"])
 
 
 def exported(door: str) -> list[str] | None:
@@ -31,6 +57,10 @@ def exported(door: str) -> list[str] | None:
             names: list[str] = ast.literal_eval(statement.value)
             return names
     return None
+
+
+def _room(module: str) -> tuple[str, ...]:
+    return tuple(module.split(".")[:2])
 
 
 def _row(door: str) -> str:
