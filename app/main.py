@@ -10,9 +10,9 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -82,39 +82,66 @@ def _log_places(settings: Settings) -> None:
         _log.warning("the service writes no temporary files, and refuses tables beyond its caches: %s", error)
 
 
-def create_app(settings: Settings | None = None, service: IndexService | None = None) -> FastAPI:
-    """Creates the application, which answers once it has been started.
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Objects that live as long as the application."""
 
-    ``service``: default: made from the settings; closed when the application stops. Raises SettingsError: the
-    settings cannot be used.
-    """
-    settings = settings or Settings.load()
-    tokens = TokenFile(settings.tokens_file, settings.warehouses) if settings.tokens_file else None
-    service = service or create_service(settings)
-    processes = Processes.of_environment()
-    telemetry = Telemetry(
-        processes,
-        service.cache_statistics,
-        concurrency=settings.concurrency,
-        token_names=settings.metrics_token_names,
-    )
+    settings: Settings
+    service: IndexService
+    tokens: TokenFile | None
+    processes: Processes
+    telemetry: Telemetry
+    listings: Listings
+    stopping: Stopping
+
+    @classmethod
+    def of(cls, settings: Settings, service: IndexService | None) -> Self:
+        """Make the objects without starting them."""
+        tokens = TokenFile(settings.tokens_file, settings.warehouses) if settings.tokens_file else None
+        service = service or create_service(settings)
+        processes = Processes.of_environment()
+        telemetry = Telemetry(
+            processes,
+            service.cache_statistics,
+            concurrency=settings.concurrency,
+            token_names=settings.metrics_token_names,
+        )
+        listings = telemetry.listings = Listings(service.warehouses)
+        return cls(
+            settings, service, tokens, processes, telemetry, listings, Stopping(settings.drain_seconds)
+        )
+
+    def put_into(self, app: FastAPI) -> None:
+        """Put what routes use into the application's state."""
+        telemetry = self.telemetry
+        app.state.runtime = None
+        app.state.stopping = self.stopping
+        app.state.telemetry = telemetry
+        app.state.listings = self.listings
+        app.state.caches = Caches(self.service, self.processes)
+        app.state.warmth = Warmth(
+            lambda: telemetry.watch is not None and telemetry.watch.is_warm, self.processes
+        )
+        app.state.usage = SharedUsage(self.service, self.processes)
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, object]]:
+    async def lifespan(self, app: FastAPI) -> AsyncIterator[dict[str, object]]:
+        """Start everything before the first request, and stop it after the last."""
+        settings, telemetry = self.settings, self.telemetry
         prepare_process()
-        if tokens is not None:
-            tokens.start()
+        if self.tokens is not None:
+            self.tokens.start()
         elif settings.auth == "off":
             _log.warning(
                 "%sAUTH=off: everybody who reaches this service may read its warehouses", ENVIRONMENT_PREFIX
             )
         _log_places(settings)
         telemetry.start()
-        processes.start()
-        app.state.runtime = runtime = Runtime.start(settings, service, telemetry.background)
+        self.processes.start()
+        app.state.runtime = runtime = Runtime.start(settings, self.service, telemetry.background)
         telemetry.watch = runtime.watch
-        listings.start()
-        stopping.listen()
+        self.listings.start()
+        self.stopping.listen()
         # The protocol of app.server.connections reads these.
         yield {
             "untaken_seconds": settings.deadline_seconds,
@@ -122,21 +149,28 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
             "refuse_unread": partial(_refuse_unread, telemetry),
         }
         app.state.runtime = None
-        listings.stop()
+        self.listings.stop()
         runtime.close()
-        if tokens is not None:
-            tokens.stop()
-        service.close()
+        if self.tokens is not None:
+            self.tokens.stop()
+        self.service.close()
         telemetry.stop()
-        processes.stop()
-        stopping.finish()
+        self.processes.stop()
+        self.stopping.finish()
 
-    listings = telemetry.listings = Listings(service.warehouses)
-    stopping = Stopping(settings.drain_seconds)
+
+def create_app(settings: Settings | None = None, service: IndexService | None = None) -> FastAPI:
+    """Creates the application, which answers once it has been started.
+
+    ``service``: default: made from the settings; closed when the application stops. Raises SettingsError: the
+    settings cannot be used.
+    """
+    settings = settings or Settings.load()
+    parts = _Parts.of(settings, service)
     app = FastAPI(
         title="paimon-index",
         version=__version__,
-        lifespan=lifespan,
+        lifespan=parts.lifespan,
         # app.api.openapi serves both, without files of other hosts.
         openapi_url=None,
         docs_url=None,
@@ -146,13 +180,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         # Generated clients call their methods by these names.
         generate_unique_id_function=lambda route: route.name,
     )
-    app.state.runtime = None
-    app.state.stopping = stopping
-    app.state.telemetry = telemetry
-    app.state.listings = listings
-    app.state.caches = Caches(service, processes)
-    app.state.warmth = Warmth(lambda: telemetry.watch is not None and telemetry.watch.is_warm, processes)
-    app.state.usage = SharedUsage(service, processes)
+    parts.put_into(app)
     for router in (*ROUTERS, openapi.router, explorer.router, *_iceberg(settings)):
         app.include_router(router)
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):
@@ -161,10 +189,10 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     app.add_middleware(Admission, requests=min(MOST_REQUESTS, request_limit()))
     app.add_middleware(Compression, minimum_size=_COMPRESSED_BYTES, compresslevel=_GZIP_LEVEL)
     app.add_middleware(Heads)
-    app.add_middleware(Authentication, gate=_gate(settings, tokens), is_open=open_paths(settings))
+    app.add_middleware(Authentication, gate=_gate(settings, parts.tokens), is_open=open_paths(settings))
     app.add_middleware(RequestIds)
     app.add_middleware(SecurityHeaders)
-    app.add_middleware(Accounting, telemetry=telemetry)
+    app.add_middleware(Accounting, telemetry=parts.telemetry)
     app.openapi = lambda: document(app)  # type: ignore[method-assign] # FastAPI's documented way
     return app
 

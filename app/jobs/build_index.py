@@ -121,28 +121,13 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
     if advised:
         options = _advised(table, version, entries)
     values = with_added(version.schema.options.values, options or {})
-    types = {column.name: column.type for column in version.schema.fields}
-    declared = FileIndexOptions.parse(values, types)
-    removed = _indexes_to_take_off(take_off, declared, types)
-    if not declared.indexes and not removed.indexes and THRESHOLD not in values:
-        raise RequestError(
-            f"table {table.name} has no option file-index.<type>.columns: set one, or pass options"
-        )
+    declared, removed = _definitions(table.name, version, values, take_off)
     token = secrets.token_hex(_TOKEN_BYTES)
     chosen = [entry for entry in entries if not (missing_only and has_index(entry))]
-    tasks: dict[int, BuildTask] = {}
-    for number, entry in enumerate(chosen):
-        in_file, removed_in_file = (
-            options_in_file(
-                each, version.schema, version.file_schema(entry.file.schema_id), entry.file.write_columns
-            )
-            for each in (declared, removed)
-        )
-        if in_file.indexes or has_index(entry):
-            file = indexed_file(version, number, entry)
-            new_path = f"{file.path}-{token}-1{FILE_INDEX_SUFFIX}"
-            take_off_in_file = frozenset((index.column, str(index.kind)) for index in removed_in_file.indexes)
-            tasks[number] = BuildTask(table.place, file, in_file, take_off_in_file, new_path, rebuild)
+    tasks = {
+        task.file.number: task
+        for task in _tasks(table.place, version, chosen, declared, removed, token, rebuild=rebuild)
+    }
     checked = () if anyway else declared.indexes
     reads_all = len(tasks) <= _FILES_READ_FIRST
     expected = [
@@ -178,13 +163,12 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
         written.is_committing = True
         snapshot_id, overtaken = commit_replacements(committer, new)
     overtaken_ids = {identity(entry) for entry in overtaken}
-    committed = []
-    for number, result in built.items():
-        if identity(chosen[number]) not in overtaken_ids:
-            committed.append(result)
-        elif result.embedded is None:
+    lost = {number for number in built if identity(chosen[number]) in overtaken_ids}
+    for number in lost:
+        if built[number].embedded is None:
             # Nothing refers to the index file of an entry that was not committed.
             table.writing.delete(paths[number])
+    committed = [result for number, result in built.items() if number not in lost]
     if not is_complete:
         named = {paths[result.number].rpartition("/")[2] for result in committed if result.embedded is None}
         remove(table.writing, replace(files, named=named))
@@ -218,6 +202,42 @@ def _indexes_to_take_off(
                 "names it, since the next job would build it again: alter the table first"
             )
     return FileIndexOptions(indexes)
+
+
+def _definitions(
+    name: str, version: Version, values: Mapping[str, str], take_off: Sequence[tuple[str, str]]
+) -> tuple[FileIndexOptions, FileIndexOptions]:
+    """Return the indexes to build and those to take off. Raises RequestError if there is nothing to do."""
+    types = {column.name: column.type for column in version.schema.fields}
+    declared = FileIndexOptions.parse(values, types)
+    removed = _indexes_to_take_off(take_off, declared, types)
+    if not declared.indexes and not removed.indexes and THRESHOLD not in values:
+        raise RequestError(f"table {name} has no option file-index.<type>.columns: set one, or pass options")
+    return declared, removed
+
+
+def _tasks(
+    place: Place,
+    version: Version,
+    entries: Sequence[ManifestEntry],
+    declared: FileIndexOptions,
+    removed: FileIndexOptions,
+    token: str,
+    *,
+    rebuild: bool,
+) -> Iterator[BuildTask]:
+    for number, entry in enumerate(entries):
+        in_file, removed_in_file = (
+            options_in_file(
+                each, version.schema, version.file_schema(entry.file.schema_id), entry.file.write_columns
+            )
+            for each in (declared, removed)
+        )
+        if in_file.indexes or has_index(entry):
+            file = indexed_file(version, number, entry)
+            new_path = f"{file.path}-{token}-1{FILE_INDEX_SUFFIX}"
+            take_off = frozenset((index.column, str(index.kind)) for index in removed_in_file.indexes)
+            yield BuildTask(place, file, in_file, take_off, new_path, rebuild)
 
 
 def _expected_sizes(entry: ManifestEntry, task: BuildTask, *, reads_all: bool) -> dict[tuple[str, str], int]:

@@ -1,16 +1,19 @@
 """Answers about tables and index files, from requests to answers; no HTTP.
 
-:class:`~app.planning.service.IndexService` is the only way in: the HTTP layer and the command line call it,
-and read the requests (:mod:`app.planning.request`) and answers that the packages below it define. From the
-bottom up, a package imports packages of lower lines only:
+:class:`~app.planning.service.IndexService` answers the requests of the HTTP layer and the command line. Advice,
+aggregates, Iceberg's catalog and jobs also use the steps of a plan. A package imports from lower lines only:
 
-=================================== ==================================================================
-``service``, ``watch``              the service; new snapshots of tables that it loads ahead of requests
-``scan``, ``evaluated_files``       makes a plan; evaluates index files without a table
-``plan``, ``side_files``            the answer of a plan; file indexes in manifests and ``.index`` files
-``keys``, ``deletions``             buckets of keys; deleted rows
-``version``, ``request``            one version of a table; what callers ask, and how much they may ask
-=================================== ==================================================================
+======================================== =============================================================
+``watch``                                new snapshots of tables, loaded ahead of requests
+``service``                              one method for each request
+``plans``, ``pruned``                    plans and their cache; snapshots of the files of a plan
+``usage``, ``changes``                   counts of a table's plans; files added and removed by versions
+``scan``, ``evaluated_files``            the steps of a plan; decisions about single index files
+``standalone``                           index files of requests without a table
+``plan``, ``side_files``, ``buckets``    a plan's answer; file indexes of a version; buckets of keys
+``deletions``                            deleted rows
+``version``, ``request``                 one version of a table; requests and their limits
+======================================== =============================================================
 """
 
 from app.planning.changes import Changes

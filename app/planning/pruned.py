@@ -8,7 +8,7 @@ columns of the same rows; readers take the ids of the rows to read as well.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,6 +23,7 @@ from app.planning.plan.file_plan import KeepReason
 from app.planning.plan.state import decision
 from app.planning.scan.merge_units import units_of_version
 from app.planning.version.version import Version
+from app.table import Snapshot
 from app.table.commits import ListedManifests, Outline, listed, manifest_options, manifests_of, write_manifest
 from app.table.manifests import ManifestEntry
 from app.types import Json
@@ -94,7 +95,6 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
         PaimonIndexError: the version cannot be read.
     """
     table, schema = version.table, version.schema
-    options = manifest_options(table.name, schema)
     files = version.files()
     numbers = _whole_units(version, plan.files.array("number"))
     snapshot = version.resolved.snapshot
@@ -115,29 +115,54 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
             f"{MOST_FILES}: read the table itself",
             limit=MOST_FILES,
         )
-    written: list[MetadataFile] = []
-    records = []
+    metadata_files = _metadata_files(version, plan, numbers, moved_rows, name)
+    return PrunedSnapshot(
+        name,
+        plan,
+        len(numbers),
+        _document(version, snapshot, metadata_files, int(files.columns.row_counts[numbers].sum())),
+        metadata_files,
+        snapshot.delta_manifest_list,
+        schema.ids.options,
+        ranges,
+    )
+
+
+def _metadata_files(
+    version: Version, plan: Plan, numbers: NDArray[np.int64], moved: Collection[bytes], name: str
+) -> tuple[MetadataFile, ...]:
+    """Write manifests of files, a list that names them all, and an empty list."""
+    options = manifest_options(version.table.name, version.schema)
     answered = _without_index(version, plan)
     sampled = numbers[:: len(numbers) // _SAMPLED + 1]
-    sample = write_manifest(list(_entries(version, sampled, answered, moved_rows)), options.compression)
+    sample = write_manifest(list(_entries(version, sampled, answered, moved)), options.compression)
     if len(sample) * len(numbers) > MOST_BYTES * len(sampled):
         raise LimitExceededError(
-            f"the metadata of the {len(numbers)} kept files of table {table.name} takes more than "
+            f"the metadata of the {len(numbers)} kept files of table {version.table.name} takes more than "
             f"{MOST_BYTES >> 20} MiB: read the table itself",
             limit=MOST_BYTES,
         )
-    for entries in manifests_of(_entries(version, numbers, answered, moved_rows), options.target_bytes):
+    written: list[MetadataFile] = []
+    records = []
+    for entries in manifests_of(_entries(version, numbers, answered, moved), options.target_bytes):
         check_deadline()
         content = write_manifest(entries, options.compression)
         written.append(MetadataFile(f"manifest-{name}-{len(written)}", content))
-        records.append(listed(written[-1].name, len(content), Outline.of(entries), schema))
-    base = MetadataFile(f"manifest-list-{name}-0", ListedManifests(tuple(records)).write(options.compression))
-    delta = MetadataFile(f"manifest-list-{name}-1", ListedManifests().write(options.compression))
+        records.append(listed(written[-1].name, len(content), Outline.of(entries), version.schema))
+    for number, of_list in enumerate((ListedManifests(tuple(records)), ListedManifests())):
+        written.append(MetadataFile(f"manifest-list-{name}-{number}", of_list.write(options.compression)))
+    return tuple(written)
+
+
+def _document(
+    version: Version, snapshot: Snapshot, metadata_files: Sequence[MetadataFile], row_count: int
+) -> dict[str, Json]:
+    *_, base, delta = metadata_files
     document: dict[str, Json] = {
         "version": _VERSION,
         "id": snapshot.id,
         # The plan's condition is about this schema, so the files are read by it.
-        "schemaId": schema.id,
+        "schemaId": version.schema.id,
         "baseManifestList": base.name,
         "baseManifestListSize": len(base.content),
         "deltaManifestList": delta.name,
@@ -147,20 +172,11 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
         "commitIdentifier": 0,
         "commitKind": "COMPACT",
         "timeMillis": snapshot.time_millis,
-        "totalRecordCount": int(files.columns.row_counts[numbers].sum()),
+        "totalRecordCount": row_count,
         "deltaRecordCount": 0,
         "nextRowId": snapshot.next_row_id,
     }
-    return PrunedSnapshot(
-        name,
-        plan,
-        len(numbers),
-        {member: value for member, value in document.items() if value is not None},
-        (*written, base, delta),
-        snapshot.delta_manifest_list,
-        schema.ids.options,
-        ranges,
-    )
+    return {member: value for member, value in document.items() if value is not None}
 
 
 def _row_ranges(plan: Plan) -> RowRanges | None:

@@ -28,15 +28,13 @@ class Pruned:
 
 
 def prune_shared(store: Warehouse, before: dt.datetime, *, is_tried: bool) -> Pruned:
-    """Removes objects, drafts and claims of all formats that were written before a time.
+    """Remove objects and drafts of all formats that were written before a time.
 
     ``is_tried``: only counts them. Raises StorageError if the store failed.
     """
     writing = Writing(store)
     counts = {True: [0, 0], False: [0, 0]}
-    formats = [*filter(_FORMAT.fullmatch, store.list_names(""))]
-    claims = [f"{each}/claims/{period}" for each in formats for period in store.list_names(f"{each}/claims")]
-    for directory in (*formats, *claims):
+    for directory in filter(_FORMAT.fullmatch, store.list_names("")):
         for file in store.ask(StorageOperation.LIST, directory, lambda found, place: found.files(place)):
             if not _OBJECT.fullmatch(file.name):
                 continue

@@ -30,8 +30,8 @@ _GAUGES: Final = {
 _COUNTERS: Final = {
     "hits": ("hits", "Objects found."),
     "misses": ("misses", "Objects that had to be loaded."),
-    "evictions": ("evictions", "Objects evicted for others that are used more."),
-    "rejected": ("rejections", "Objects not kept, because others are used more."),
+    "evictions": ("evictions", "Objects evicted for others."),
+    "rejected": ("rejections", "Objects not kept, since all others were used in the last minute."),
     "waits": ("waits", "Objects waited for while another request loaded them."),
     "corrupt": ("corruptions", "Entries that were altered after they were written."),
 }

@@ -23,9 +23,9 @@ width  type         meaning
 4      i32          number of slices: as many as max - min has bits
        roaring ...  slices of value - min, least significant bit first
 =====  ===========  ============================================================
-from collections.abc import Iterator, Sequence
--9223372036854775808 and decimals beyond 64 bits cannot be written. This reader accepts them as literals; the
-engine up to 1.4.2 loses rows for the former and fails for the latter.
+
+Neither -9223372036854775808 nor decimals beyond 64 bits can be written. This reader accepts both as literals.
+The engine up to 1.4.2 loses rows for the former and fails for the latter.
 """
 
 from __future__ import annotations

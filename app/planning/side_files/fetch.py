@@ -112,7 +112,7 @@ class Fronts:
 class _Contents:
     """A column of ``count`` strings that grows in place, after data that were there before.
 
-    ``others``: bytes that the claim covers besides.
+    ``other_bytes``: bytes that the claim covers as well.
     """
 
     def __init__(self, before: NDArray[np.uint8], count: int, other_bytes: int, claim: Claim) -> None:
