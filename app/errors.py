@@ -59,7 +59,7 @@ class CorruptFileError(PaimonIndexError):
         super().__init__(expectation)
 
     def at(self, path: str, base_offset: int = 0) -> Self:
-        """Copies the error with the file's path, and adds ``base_offset`` bytes to its offset."""
+        """Copy the error with the file's path, and add ``base_offset`` bytes to its offset."""
         offset = None if self.offset is None else self.offset + base_offset
         return type(self)(self.expectation, offset=offset, path=self.path or path)
 
@@ -138,7 +138,7 @@ class UnknownPlaceError(NotFoundError):
         super().__init__(f"there is no {'warehouse' if warehouse is None else 'database'} {name!r:.200}")
 
     def naming(self, names: Sequence[str]) -> str:
-        """The message with a suggestion from ``names``."""
+        """Return the message with a suggestion from ``names``."""
         plural = "warehouses" if self.warehouse is None else "databases"
         # Without names the caller may lack rights, so the message must not say that there are none.
         return f"{self}{hint(self.name, names, plural=plural)}" if names else str(self)

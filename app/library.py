@@ -77,7 +77,7 @@ __all__ = [
 
 @contextmanager
 def open_service(warehouses: Mapping[str, str], **settings: object) -> Iterator[IndexService]:
-    """Opens a service over warehouses for the time of a ``with`` block.
+    """Open a service over warehouses for the time of a ``with`` block.
 
     Threads may share the service; its caches serve all of them. ``settings``: settings of
     ``docs/settings.md`` in lower case, such as ``page_size`` or ``memory_bytes``. They win over environment

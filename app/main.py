@@ -160,7 +160,7 @@ class _Parts:
 
 
 def create_app(settings: Settings | None = None, service: IndexService | None = None) -> FastAPI:
-    """Creates the application, which answers once it has been started.
+    """Create the application, which answers once it has been started.
 
     ``service``: default: made from the settings; closed when the application stops. Raises SettingsError: the
     settings cannot be used.

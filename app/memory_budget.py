@@ -79,7 +79,7 @@ class MemoryBudget:
 
     @classmethod
     def of(cls, settings: Settings, detected: MemoryLimit | None = None) -> MemoryBudget:
-        """Computes the budget of each process.
+        """Compute the budget of each process.
 
         Raises SettingsError: the memory is too small for the number of processes.
         """
@@ -102,7 +102,7 @@ class MemoryBudget:
         return cls(limit, detected.source, caches, bodies, int(limit * REFUSE) - PROCESS_BYTES)
 
     def use(self) -> MemoryUse:
-        """The budget with the process's present use."""
+        """Return the budget with the process's present use."""
         return MemoryUse(
             self.limit,
             self.source,

@@ -101,23 +101,23 @@ class Observer:
     """Receives events from any thread. The base class ignores them."""
 
     def phase(self, phase: Phase) -> AbstractContextManager[None]:  # noqa: ARG002 - for subclasses
-        """Marks the enclosed work as a phase; the phase around it pauses meanwhile."""
+        """Mark the enclosed work as a phase; the phase around it pauses meanwhile."""
         return _NOTHING
 
     def spent(self, phase: Phase, seconds: float) -> None:
-        """Adds seconds to a phase that is over."""
+        """Add seconds to a phase that is over."""
 
     def storage_called(self, call: StorageCall) -> None:
-        """Receives a finished call to the storage library."""
+        """Receive a finished call to the storage library."""
 
     def cache_asked(self, cache: str, hits: int, misses: int) -> None:
-        """Receives the hits and misses of a cache access."""
+        """Receive the hits and misses of a cache access."""
 
     def undecodable(self, kind: FileFormat) -> None:
-        """Receives a file that is damaged or of an unknown version."""
+        """Receive a file that is damaged or of an unknown version."""
 
     def planned(self, plan: PlanObserved) -> None:
-        """Receives the totals of a plan that was made or cached."""
+        """Receive the totals of a plan that was made or cached."""
 
 
 NOBODY: Final = Observer()
@@ -131,7 +131,7 @@ observer = _observer.get
 
 @contextmanager
 def bound(variable: ContextVar[T], value: T) -> Iterator[None]:
-    """Sets a context variable inside the block."""
+    """Set a context variable inside the block."""
     token = variable.set(value)
     try:
         yield
@@ -140,10 +140,10 @@ def bound(variable: ContextVar[T], value: T) -> Iterator[None]:
 
 
 def observed_by(who: Observer) -> AbstractContextManager[None]:
-    """Makes ``who`` the observer of the enclosed work, instead of an outer one."""
+    """Make ``who`` the observer of the enclosed work, instead of an outer one."""
     return bound(_observer, who)
 
 
 def during(phase: Phase) -> AbstractContextManager[None]:
-    """Reports the enclosed work to the observer as a phase."""
+    """Report the enclosed work to the observer as a phase."""
     return observer().phase(phase)

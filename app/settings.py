@@ -112,7 +112,7 @@ class Settings(BaseSettings):
 
     @classmethod
     def load(cls, **flags: object) -> Self:
-        """Loads settings from flags and environment. Raises SettingsError, with a line per faulty setting."""
+        """Load settings from flags and environment. Raises SettingsError, with a line per faulty setting."""
         given = {name: value for name, value in flags.items() if value is not None}
         # A misspelt setting would otherwise be ignored without a word.
         variables = {name.upper() for name in os.environ}
@@ -125,7 +125,10 @@ class Settings(BaseSettings):
             raise SettingsError("\n".join(_explain(fault) for fault in error.errors())) from error
 
     def with_shared_cache(self, url: str) -> Self:
-        """Settings of a job that fills the cache at ``url``. Raises SettingsError: nothing signs entries."""
+        """Return the settings of a job that fills the cache at ``url``.
+
+        Raises SettingsError: nothing signs entries.
+        """
         # With a disk cache the job would read files from disk without storing them in the shared cache.
         changed = {"shared_cache": url, "disk_cache": None}
         return self.load(**{**self.model_dump(exclude_unset=True), **changed})

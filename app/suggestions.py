@@ -53,7 +53,7 @@ def hint(
 
 
 def alike(word: str, candidates: Sequence[str], also: Mapping[str, str] = {}) -> list[str]:
-    """The names that are most similar to a word, the best one first."""
+    """Return the names that are most similar to a word, the best one first."""
     meant = also.get(word.lower())
     if meant is not None and meant in candidates:
         return [meant]
@@ -72,7 +72,7 @@ def alike(word: str, candidates: Sequence[str], also: Mapping[str, str] = {}) ->
 
 
 def listed(names: Sequence[str]) -> str:
-    """Joins names with commas; of many, the first ones."""
+    """Join names with commas; of many, the first ones."""
     shown = [f"{name:.{_MOST_CHARACTERS}}" for name in names[:_MOST_LISTED]]
     if len(names) > len(shown):
         more = "many" if len(names) > _MOST_NAMES else len(names) - len(shown)

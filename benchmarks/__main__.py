@@ -132,7 +132,10 @@ def _files(written: str) -> int:
 
 
 def _suites(arguments: argparse.Namespace, engine_directory: Path | None) -> Iterator[Suite]:
-    """What is measured, the largest tables last; the engine's index files before ours are asked for them."""
+    """Yield what is measured, the largest tables last.
+
+    The engine's index files before ours are asked for them.
+    """
     sizes = arguments.files or (_QUICK_SIZES if arguments.quick else _SIZES)
     if engine_directory is not None:
         yield engine.index_suite(engine_directory)

@@ -43,7 +43,7 @@ def _workloads(files: int, directory: Path) -> Iterator[Workload]:
 
 
 def _count(service: IndexService, random: Random) -> int:
-    """Counts the rows with a score in a range that one file in a hundred has."""
+    """Count the rows with a score in a range that one file in a hundred has."""
     low = random.randrange(SCORES - _SPAN)
     wanted = Comparison(SCORE.name, Operator.BETWEEN, (low, low + _SPAN))
     return _groups(service, AggregateRequest(filter=sql((wanted,))))

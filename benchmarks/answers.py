@@ -52,7 +52,7 @@ def _workloads(directory: Path) -> Iterator[Workload]:
 
 
 def _nothing_kept(write: Callable[[], int]) -> Callable[[], None]:
-    """Does not return the size, which would be taken for a number of files."""
+    """Do not return the size, which would be taken for a number of files."""
 
     def run() -> None:
         write()

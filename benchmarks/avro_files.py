@@ -21,14 +21,14 @@ _ZSTD: Final = pa.Codec("zstd", compression_level=1)
 
 
 def write_records(path: Path, schema: dict[str, Any], records: Sequence[dict[str, Any]]) -> int:
-    """Writes a file of records that the library encodes; returns its bytes."""
+    """Write a file of records that the library encodes; return its bytes."""
     with path.open("wb") as file:
         fastavro.writer(file, schema, records, codec=_CODEC)
     return path.stat().st_size
 
 
 def write_encoded(path: Path, schema: dict[str, Any], records: Iterable[Sequence[bytes]]) -> int:
-    """Writes a file of records that are encoded by ``schema``, each in pieces; returns its bytes."""
+    """Write a file of records that are encoded by ``schema``, each in pieces; return its bytes."""
     head = io.BytesIO()
     fastavro.writer(head, schema, [], codec=_CODEC)
     sync = head.getvalue()[-_SYNC_BYTES:]
@@ -41,7 +41,7 @@ def write_encoded(path: Path, schema: dict[str, Any], records: Iterable[Sequence
 
 
 def long(number: int) -> bytes:
-    """A number as Avro has it: zigzag, seven bits a byte, lowest first."""
+    """Return a number as Avro has it: zigzag, seven bits a byte, lowest first."""
     left = number << 1 if number >= 0 else ~number << 1 | 1
     encoded = bytearray()
     while left > 0x7F:

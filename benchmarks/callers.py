@@ -80,7 +80,7 @@ _NOBODY: Final = Callers("nobody", 0, target=Target(1))
 
 
 def _literals(size: int) -> bytes:
-    """A body of about so many bytes: a list of numbers."""
+    """Return a body of about so many bytes: a list of numbers."""
     numbers = ", ".join(map(str, range(10**9, 10**9 + size // 12)))
     return json.dumps({"filter": f"id IN ({numbers})"}).encode()
 
@@ -152,7 +152,7 @@ def _beside(callers: Callers, port: int) -> list[float]:
 
 
 def _call(callers: Callers, port: int, is_over: Event) -> None:
-    """Does what the callers do until it is over."""
+    """Do what the callers do until it is over."""
     request = callers.request
     with selectors.DefaultSelector() as selector:
         for _ in range(callers.count):

@@ -24,7 +24,7 @@ _BLOCK_BYTES: Final = 256 << 10
 def write_orc(
     records: Iterable[dict[str, Any]], schema: dict[str, Any], compression: str = "zstd", **options: object
 ) -> bytes:
-    """A file of records of an Avro schema."""
+    """Return a file of records of an Avro schema."""
     out = io.BytesIO()
     table = pa.Table.from_pylist(list(records), arrow_schema(schema))
     orc.write_table(table, out, compression=compression, compression_block_size=_BLOCK_BYTES, **options)
@@ -34,7 +34,7 @@ def write_orc(
 def write_parquet(
     records: Iterable[dict[str, Any]], schema: dict[str, Any], compression: str = "zstd", **options: object
 ) -> bytes:
-    """A file of records of an Avro schema."""
+    """Return a file of records of an Avro schema."""
     out = io.BytesIO()
     table = pa.Table.from_pylist(list(records), arrow_schema(schema))
     pq.write_table(table, out, compression=compression, store_schema=False, **options)
@@ -42,7 +42,7 @@ def write_parquet(
 
 
 def arrow_schema(schema: dict[str, Any]) -> pa.Schema:
-    """The columns of an Avro record: eight bits for kinds and sources, timestamps for times."""
+    """Return the columns of an Avro record: eight bits for kinds and sources, timestamps for times."""
     return pa.schema([_field(each["name"], each["type"]) for each in schema["fields"]])
 
 

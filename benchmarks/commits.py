@@ -39,12 +39,12 @@ def suites() -> Iterator[Suite]:
 
 
 def added_name(manifests: int) -> str:
-    """What results call the first plan after a commit."""
+    """Return what results call the first plan after a commit."""
     return f"plan of a new snapshot that adds 1 manifest to {manifests:,}"
 
 
 def warm_name(manifests: int) -> str:
-    """What results call a plan of a snapshot that was planned before."""
+    """Return what results call a plan of a snapshot that was planned before."""
     return f"plan of the same snapshot of {manifests:,} manifests again"
 
 
@@ -53,7 +53,7 @@ def _warehouse(directory: Path, manifests: int) -> Path:
 
 
 def _prepare(manifests: int, directory: Path) -> None:
-    """A table of which every further snapshot adds a manifest to the one before."""
+    """Write a table of which every further snapshot adds a manifest to the one before."""
     warehouse = _warehouse(directory, manifests)
     files = manifests * FILES_PER_MANIFEST
     there = write_table(warehouse, NO_INDEX, files, manifests)

@@ -68,7 +68,7 @@ class ControlGroup:
 
     @contextmanager
     def watched(self) -> Iterator[list[int]]:
-        """What is taken, looked at until the end of the block."""
+        """Yield what is taken, looked at until the end of the block."""
         samples = [self.taken]
         is_over = threading.Event()
 
@@ -91,7 +91,7 @@ class ControlGroup:
 
 @contextmanager
 def control_group(limit: int) -> Iterator[ControlGroup | None]:
-    """An empty group with a limit in bytes; None where none may be made."""
+    """Yield an empty group with a limit in bytes; None where none may be made."""
     for files in _VERSIONS:
         with suppress(OSError):
             # Of version 2, groups have the files of memory once the one above says so.
@@ -117,7 +117,7 @@ def control_group(limit: int) -> Iterator[ControlGroup | None]:
 
 
 def _remove(group: Path) -> None:
-    """Ends what is left of a group, as children that stand still, and the group."""
+    """End what is left of a group, as children that stand still, and the group."""
     give_up = time.monotonic() + _END_SECONDS
     while True:
         for process in (group / "cgroup.procs").read_text().split():

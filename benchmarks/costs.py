@@ -16,7 +16,7 @@ _MOST_RUNS: Final = 20
 
 
 def costs(run: Callable[[], object]) -> tuple[Cost, ...]:
-    """The functions that take most of a run, in the thread that it was asked of.
+    """Return the functions that take most of a run, in the thread that it was asked of.
 
     A profiler sees every call, so shares of small functions come out too large.
     """

@@ -24,13 +24,13 @@ _NO_LIMIT: Final = 1 << 40
 
 
 def suites() -> Iterator[Suite]:
-    """Encoding and decoding of two numbers of deletes."""
+    """Measure encoding and decoding of two numbers of deletes."""
     for deletes in (SMALLER, LARGEST):
         yield Suite(f"deletions, {deletes} deletes", partial(_workloads, deletes))
 
 
 def encode_name(form: SelectionForm) -> str:
-    """What results call the encoding of positions."""
+    """Return what results call the encoding of positions."""
     return f"deleted positions as {form}"
 
 

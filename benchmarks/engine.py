@@ -41,24 +41,24 @@ def missing(engine: Path | None) -> str | None:
 
 
 def index_suite(engine: Path) -> Suite:
-    """Evaluates index files; leaves them for :mod:`benchmarks.index_files`."""
+    """Evaluate index files; leave them for :mod:`benchmarks.index_files`."""
     return Suite("engine, cold indexes", _index_figures, partial(_prepare_index_files, engine))
 
 
 def plan_suite(engine: Path, files: int) -> Suite:
-    """Plans the table of embedded bloom filters."""
+    """Plan the table of embedded bloom filters."""
     return Suite(
         "engine, plans", partial(_plan_figures, KEYS, files), partial(_prepare_plans, engine, KEYS, files)
     )
 
 
 def index_name(kind: str, predicate: str) -> str:
-    """What results call its evaluation of one kind of index from its bytes."""
+    """Return what results call its evaluation of one kind of index from its bytes."""
     return f"engine, from bytes, {kind} {predicate}"
 
 
 def plan_name(*, is_cached: bool) -> str:
-    """What results call its plans; cached are those with manifests in memory, decompressed."""
+    """Return what results call its plans; cached are those with manifests in memory, decompressed."""
     return f"engine, {KEYS.title}{', manifests cached' if is_cached else ''}: id ="
 
 
@@ -111,7 +111,7 @@ def _plan_figures(layout: Layout, files: int, directory: Path) -> Iterator[Figur
 
 
 def _copied(engine: Path, program: str, directory: Path) -> Path:
-    """The project in a place where it can be built."""
+    """Return the project in a place where it can be built."""
     copy = directory / "engine" / program
     if not copy.exists():
         shutil.copytree(engine / program, copy)
@@ -119,7 +119,7 @@ def _copied(engine: Path, program: str, directory: Path) -> Path:
 
 
 def _run(program: Path, *flags: str, environment: Mapping[str, str] | None = None) -> str:
-    """What a program prints."""
+    """Return what a program prints."""
     done = subprocess.run(  # noqa: S603 - the programs that the caller asked for
         ["/bin/sh", str(program / "run.sh"), *flags],
         check=True,

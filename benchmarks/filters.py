@@ -22,7 +22,7 @@ _TARGET: Final = Target(300)
 
 
 def suites() -> Iterator[Suite]:
-    """Filters of many literals."""
+    """Measure filters of many literals."""
     yield Suite("filters", _workloads)
 
 

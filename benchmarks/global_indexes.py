@@ -50,14 +50,14 @@ def make(
     block_entries: int = _BLOCK_ENTRIES,
     expanding: Sequence[int] = (),
 ) -> Path:
-    """Writes a table of so many files with so many rows each, and an index of its ids over all of them.
+    """Write a table of so many files with so many rows each, and an index of its ids over all of them.
 
     Args:
         index_files: if given, so many, each of which may have any key.
         block_entries: entries of a block.
         expanding: if given, index files have a few bytes that expand to so many zeros, by turns.
 
-    Returns the directory of the table.
+    Return the directory of the table.
     """
     from app.table.manifests.index_manifest import IndexEntry  # noqa: PLC0415 - not where pypaimon plans
     from app.table.manifests.manifest_entry import FileKind, ManifestEntry  # noqa: PLC0415 - likewise
@@ -127,14 +127,14 @@ def _btree(keys: np.ndarray[Any, Any], rows: np.ndarray[Any, Any], block_entries
 
 @cache
 def _built_to_expand(length: int) -> bytes:
-    """An index file whose index block is a few bytes, and so many zeros once it is expanded."""
+    """Return an index file whose index block is a few bytes, and so many zeros once it is expanded."""
     zeros: bytes = pa.Codec("zstd").compress(bytes(length), asbytes=True)
     packed = _varint(length) + zeros + b"\1"
     return packed + struct.pack("<I", zlib.crc32(packed)) + _footer(0, len(packed) - 1)
 
 
 def _footer(at: int, size: int) -> bytes:
-    """The end of a file whose index block is there."""
+    """Return the end of a file whose index block is there."""
     return struct.pack("<qiqqiqiii", 0, 0, 0, at, size, 0, 0, 1, 0x50425449)
 
 
@@ -251,7 +251,7 @@ class _Process:
         )
 
     def ask(self, form: str, ids: Sequence[int] = ()) -> tuple[float, float, int]:
-        """Has it plan; seconds, seconds of the processor, and files."""
+        """Have it plan; seconds, seconds of the processor, and files."""
         assert self._process.stdin is not None  # noqa: S101 - they are pipes
         assert self._process.stdout is not None  # noqa: S101 - likewise
         self._process.stdin.write(" ".join([form, *map(str, ids)]) + "\n")
@@ -263,7 +263,7 @@ class _Process:
         raise RuntimeError(f"{self.name} ended")
 
     def close(self) -> None:
-        """Ends the process."""
+        """End the process."""
         self._process.kill()
         self._process.wait()
 
@@ -278,7 +278,7 @@ def _conditions(form: str, total: int, seed: str) -> Iterator[list[int]]:
 def compare(
     processes: Sequence[_Process], forms: Sequence[str], total: int, count: Callable[[], int]
 ) -> None:
-    """Has planners plan in turns, and prints medians.
+    """Have planners plan in turns, and print medians.
 
     Args:
         forms: of conditions.
@@ -320,7 +320,7 @@ def _plan_in_turns(
 
 
 def _compare(arguments: argparse.Namespace) -> None:
-    """Begins the planners and ends them."""
+    """Begin the planners and end them."""
     from benchmarks.served_directory import ALL, BUCKET, COUNTS, serve  # noqa: PLC0415 - as above
 
     with ExitStack() as stack:

@@ -113,12 +113,12 @@ class _Connection:
         self._answer = self._socket.makefile("rb")
 
     def close(self) -> None:
-        """Ends the connection."""
+        """End the connection."""
         self._answer.close()
         self._socket.close()
 
     def post(self, body: bytes) -> bytes:
-        """The body of the answer."""
+        """Return the body of the answer."""
         head = f"POST {_PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         self._socket.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         status = self._answer.readline()
@@ -132,7 +132,7 @@ class _Connection:
 
 
 def _ask(connection: _Connection, random: Random, seconds: float) -> tuple[list[float], int]:
-    """Asks for that long; seconds that each answer took, ascending, and how many files the last one has."""
+    """Ask for that long; seconds that each answer took, ascending, and how many files the last one has."""
     took: list[float] = []
     answer = b""
     end = time.perf_counter() + seconds

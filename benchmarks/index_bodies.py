@@ -23,7 +23,7 @@ FPP: Final = 0.01
 
 
 def write_bodies(directory: Path, layout: Layout, files: int) -> list[Path]:
-    """The indexes that ``files`` files need, as index files; those that are there already are kept.
+    """Return the indexes that ``files`` files need, as index files; those that are there already are kept.
 
     Args:
         directory: for the indexes of this layout and others.
@@ -58,12 +58,12 @@ def _values(body: int, layout: Layout) -> bytes:
 
 
 def keys_of(values: Sequence[int], column: DataField) -> KeyColumn:
-    """The keys of a column's values."""
+    """Return the keys of a column's values."""
     return KeyColumn.of(pa.array(values), column.type, column.name)
 
 
 def categories_of_rows(body: int, layout: Layout) -> list[int]:
-    """The category of each row of a file with that body."""
+    """Return the category of each row of a file with that body."""
     return _of_rows(Random(f"rows {body}"), categories(body, layout.distinct), layout)
 
 

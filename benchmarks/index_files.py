@@ -48,18 +48,18 @@ _ROWS_TARGET: Final = Target(1)
 
 
 def suites() -> Iterator[Suite]:
-    """Decoding, and the selection of rows."""
+    """Measure decoding, and the selection of rows."""
     yield Suite("cold indexes", _decoding)
     yield Suite("rows of one file", _row_selection)
 
 
 def rows_name(kind: str, predicate: str) -> str:
-    """What results call the rows of each file by one kind of index."""
+    """Return what results call the rows of each file by one kind of index."""
     return f"from bytes, {kind} {predicate}, rows of each file"
 
 
 def files_name(kind: str, predicate: str) -> str:
-    """What results call the evaluation of one kind of index, all files at once."""
+    """Return what results call the evaluation of one kind of index, all files at once."""
     return f"from bytes, {kind} {predicate}, which files"
 
 

@@ -61,7 +61,7 @@ def _write(kind: IndexKind, array: pa.Array, data_type: DataType) -> None:
 
 
 def _peak_bytes(run: Callable[[], object]) -> int:
-    """The most memory that a run takes, what it returns included."""
+    """Return the most memory that a run takes, what it returns included."""
     tracemalloc.start()
     try:
         run()

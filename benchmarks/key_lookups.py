@@ -41,7 +41,7 @@ def suites() -> Iterator[Suite]:
 
 
 def lookup_name() -> str:
-    """What results call a look-up in the index of a partition."""
+    """Return what results call a look-up in the index of a partition."""
     return f"buckets of {_ASKED:,} key hashes, in the index"
 
 

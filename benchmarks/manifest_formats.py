@@ -31,7 +31,7 @@ def suites() -> Iterator[Suite]:
 
 
 def decode_name(stored_as: str) -> str:
-    """What results call the decoding of a format."""
+    """Return what results call the decoding of a format."""
     return f"manifest to columns, {stored_as}"
 
 
@@ -43,14 +43,14 @@ def _workloads(directory: Path) -> Iterator[Workload]:  # noqa: ARG001 - suites 
 
 
 def write_avro(entries: Sequence[dict[str, Any]], codec: str = "zstandard") -> bytes:
-    """The manifest in blocks as large as the engine's."""
+    """Return the manifest in blocks as large as the engine's."""
     out = io.BytesIO()
     fastavro.writer(out, MANIFEST, entries, codec=codec, sync_interval=64_000)
     return out.getvalue()
 
 
 def entries_of(count: int, index_bytes: int) -> list[dict[str, Any]]:
-    """Records of a manifest of ``count`` entries, each with an embedded index of some bytes, if any."""
+    """Return records of a manifest of ``count`` entries, each with any embedded index of some bytes."""
     random = Random(count)
     return [_entry(number, random, index_bytes) for number in range(count)]
 
@@ -85,5 +85,5 @@ def _entry(number: int, random: Random, index_bytes: int) -> dict[str, Any]:
 
 
 def _row(random: Random) -> bytes:
-    """A serialized row: its arity, eight bytes of null bits, eight bytes a column."""
+    """Return a serialized row: its arity, eight bytes of null bits, eight bytes a column."""
     return _COLUMNS.to_bytes(4, "big") + bytes(8) + random.randbytes(8 * _COLUMNS)

@@ -63,24 +63,24 @@ _TAIL: Final = _PRESENT + long(0) + 4 * _ABSENT
 
 
 def file_name(number: int) -> str:
-    """The name of a data file."""
+    """Return the name of a data file."""
     # Digits that no codec can shrink, as the engine's random ones are.
     digits = f"{number * _GOLDEN % (1 << 64):016x}{number:016x}"
     return f"data-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}-0.parquet"
 
 
 def day_of(number: int, files_per_day: int = FILES_PER_DAY) -> int:
-    """The partition of a data file, in days since 1970-01-01."""
+    """Return the partition of a data file, in days since 1970-01-01."""
     return FIRST_DAY.toordinal() - _EPOCH_ORDINAL + number // files_per_day
 
 
 def partition_row(day: int) -> bytes:
-    """The serialized row of a partition."""
+    """Return the serialized row of a partition."""
     return serialize_row((day,), (DAY.type,))
 
 
 def lowest_number(layout: Layout, column: int, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The smallest value of column ``c<column>`` in each of these files; int64, as many as files."""
+    """Return the smallest value of column ``c<column>`` in each of these files; int64, as many as files."""
     if column == 0:
         return numbers % layout.files_per_day * layout.number_span
     # The finaliser of splitmix64, so that columns and files have nothing to do with each other.
@@ -91,7 +91,7 @@ def lowest_number(layout: Layout, column: int, numbers: NDArray[np.int64]) -> ND
 
 
 def heads(layout: Layout, start: int, stop: int) -> list[bytes]:
-    """What stands before the embedded index of the files ``start`` to ``stop``."""
+    """Return what stands before the embedded index of the files ``start`` to ``stop``."""
     numbers = np.arange(start, stop)
     days = day_of(0) + numbers // layout.files_per_day
     parts: list[bytes | Bytes] = [
@@ -112,7 +112,7 @@ def heads(layout: Layout, start: int, stop: int) -> list[bytes]:
 
 
 def index_and_tail(index: bytes | None) -> bytes:
-    """What stands behind the head: the embedded index, or none, and the tail."""
+    """Return what stands behind the head: the embedded index, or none, and the tail."""
     if index is None:
         return _ABSENT + _TAIL
     return _PRESENT + long(len(index)) + index + _TAIL
@@ -162,7 +162,7 @@ def _strings(strings: list[str]) -> Bytes:
 
 
 def _sizes(numbers: NDArray[np.int64]) -> Bytes:
-    """Some size of each file, as a number that takes four bytes."""
+    """Return some size of each file, as a number that takes four bytes."""
     zigzag = 2 * (_SMALLEST_FILE + numbers * 7919 % _FILE_SIZES)
     sevens = np.stack([zigzag >> (7 * place) & 0x7F for place in range(_SIZE_BYTES)], axis=1)
     sevens[:, :-1] |= 0x80

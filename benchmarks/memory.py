@@ -60,7 +60,7 @@ def _prepare(layout: Layout, files: int, directory: Path) -> None:
 
 
 def _resident(layout: Layout, files: int, directory: Path) -> Iterator[Figure | Note]:
-    """What the process grows by with the indexes, beyond what it grows by with the same table without any."""
+    """Yield what the process grows by with the indexes, beyond its growth with the same table without any."""
     if not resident_bytes():
         yield Note("memory of decoded indexes: this system does not tell the resident size of a process")
         return
@@ -89,7 +89,7 @@ def _resident(layout: Layout, files: int, directory: Path) -> Iterator[Figure | 
 
 
 def _capacity(layout: Layout, files: int, directory: Path) -> Iterator[Figure]:
-    """The fullest that any cache was seen, of a service whose caches are too small for the table."""
+    """Yield the fullest that any cache was seen, of a service whose caches are too small for the table."""
     with closing(open_service(warehouse_of(directory, layout, files), _CAPACITY)) as service:
         with _watched(service) as fullest:
             _ask_everything(service, layout, files)
@@ -111,7 +111,7 @@ def _ask_everything(service: IndexService, layout: Layout, files: int) -> None:
 
 @contextmanager
 def _watched(service: IndexService) -> Iterator[list[float]]:
-    """Samples of how full the fullest cache is, taken until the end of the block."""
+    """Return samples of how full the fullest cache is, taken until the end of the block."""
     samples: list[float] = []
     is_over = threading.Event()
 

@@ -37,12 +37,12 @@ def suites() -> Iterator[Suite]:
 
 
 def commit_name(way: str) -> str:
-    """What results call a commit."""
+    """Return what results call a commit."""
     return f"commit of a job, {way}"
 
 
 def plan_name(way: str) -> str:
-    """What results call the first plan afterwards."""
+    """Return what results call the first plan afterwards."""
     return f"first plan of a table of {COMMITS} commits, {way}"
 
 
@@ -51,7 +51,7 @@ def _warehouse(directory: Path, way: str) -> Path:
 
 
 def _prepare(directory: Path) -> None:
-    """Makes the tables, and notes what each commit took."""
+    """Make the tables, and note what each commit took."""
     for way, options in WAYS.items():
         warehouse = _warehouse(directory, way)
         write_table(warehouse, NO_INDEX, FILES, 1)
@@ -62,7 +62,7 @@ def _prepare(directory: Path) -> None:
 
 
 def _commit(root: Path) -> Iterator[float]:
-    """Commits a file at a time; the seconds of each."""
+    """Commit a file at a time; the seconds of each."""
 
     def cache(kind: str) -> ByteCache[Any]:
         return ByteCache(kind, 1 << 28, lambda each: int(each.nbytes))

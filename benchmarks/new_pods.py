@@ -131,7 +131,7 @@ def _alone(question: _Question, directory: Path) -> Iterator[Figure]:
 
 
 def _in_trouble(directory: Path) -> Iterator[Figure]:
-    """What a shared cache costs that is of no use, beside none; and the one who fills it."""
+    """Yield what a shared cache costs that is of no use, beside none; and the one who fills it."""
     with serve(_bucket(_BESIDE, directory), DELAY_SECONDS) as endpoint:
         _in_new_process(_BESIDE, directory, endpoint, _SHARED)
         for place in ("empty", *Trouble):
@@ -172,7 +172,7 @@ _services: Final[list[IndexService]] = []
 
 
 def _begin(question: _Question, directory: Path, endpoint: str, shared: str) -> None:
-    """Opens the table; what is imported and set up once in a process is done."""
+    """Open the table; what is imported and set up once in a process is done."""
     prepare_process()
     os.environ |= {
         "AWS_ACCESS_KEY_ID": "key",
@@ -196,7 +196,7 @@ def _begin(question: _Question, directory: Path, endpoint: str, shared: str) -> 
 
 
 def _first_plan(question: _Question, endpoint: str) -> _Taken:
-    """The first plan of the table; what is written to the shared cache is written when it returns."""
+    """Return the first plan of the table; what is written to the shared cache is written when it returns."""
     of_table, calls = _calls(endpoint, _TABLE), _calls(endpoint)
     started, processors = time.perf_counter(), time.process_time()
     _services[-1].plan(EVENTS, PlanRequest(filter=question.filter, selection=SelectionForm.NONE))
@@ -213,5 +213,5 @@ def _bucket(question: _Question, directory: Path) -> Path:
 
 
 def _calls(endpoint: str, below: str = ALL) -> int:
-    """The calls that the store has had, of all or of what lies below a directory."""
+    """Return the calls that the store has had, of all or of what lies below a directory."""
     return int(httpx.get(endpoint + COUNTS).json().get(below, 0))

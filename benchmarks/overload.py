@@ -178,7 +178,7 @@ def overload(port: int, path: str, per_second: float) -> Load:
 
 
 async def _ask(port: int, path: str, tally: _Tally, patience: float, method: str = "POST") -> None:
-    """Asks for a plan that nobody asked for before, or for another path, and goes when it takes too long."""
+    """Ask for a plan that nobody asked for before, or for another path, and go when it takes too long."""
     body = json.dumps({"filter": f"id = {next(tally.numbers)}", "page_size": 1}).encode()
     head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
     writer: asyncio.StreamWriter | None = None

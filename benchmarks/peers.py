@@ -39,17 +39,17 @@ def _prepare(layout: Layout, files: int, directory: Path) -> None:
 
 
 def compared(layout: Layout, files: int) -> tuple[Question, ...]:
-    """What it is asked about a table."""
+    """Return what it is asked about a table."""
     return tuple(question for question in questions(layout, files) if question.is_compared)
 
 
 def plan_name(title: str, question: str) -> str:
-    """What results call its plan of a table, for a question of that name."""
+    """Return what results call its plan of a table, for a question of that name."""
     return f"{_NAME}, {title}: {question}"
 
 
 def cold_name(title: str, question: str) -> str:
-    """What results call its first plan of a table in a process."""
+    """Return what results call its first plan of a table in a process."""
     return f"{_NAME} in a new process, {title}: {question}"
 
 
@@ -67,7 +67,7 @@ def _plans(layout: Layout, files: int, directory: Path) -> Iterator[Workload | N
 
 
 def _plan_cold(layout: Layout, files: int, directory: Path, number: int) -> Measured:
-    """The first plan of a table, in the way that ours is timed."""
+    """Return the first plan of a table, in the way that ours is timed."""
     random = Random(files)
     for size in (FIRST, files):
         read_manifests(warehouse_of(directory, layout, size))

@@ -57,17 +57,17 @@ def growth_suites() -> Iterator[Suite]:
 
 
 def cold_name(title: str, question: str) -> str:
-    """What results call a cold plan of a table, for a question of that name."""
+    """Return what results call a cold plan of a table, for a question of that name."""
     return f"cold plan, {title}: {question}"
 
 
 def warm_name(title: str, question: str) -> str:
-    """What results call a warm plan of a table, for a question of that name."""
+    """Return what results call a warm plan of a table, for a question of that name."""
     return f"warm plan, {title}: {question}"
 
 
 def planner_name(title: str, question: str) -> str:
-    """What results call the planner's part of a warm plan, for a question of that name."""
+    """Return what results call the planner's part of a warm plan, for a question of that name."""
     return f"planner of a warm plan, {title}: {question}"
 
 
@@ -113,7 +113,7 @@ def _workloads(title: str, layout: Layout, files: int, directory: Path) -> Itera
 
 
 def _plan_cold(layout: Layout, files: int, directory: Path, number: int) -> Measured:
-    """The first plan of a table; what is imported and set up once in a process is no part of it."""
+    """Return the first plan of a table; what is imported and set up once in a process is no part of it."""
     prepare_process()
     random = Random(files)
     for size in (FIRST, files):
@@ -125,7 +125,7 @@ def _plan_cold(layout: Layout, files: int, directory: Path, number: int) -> Meas
 
 
 def _plan_once(layout: Layout, files: int, directory: Path, number: int) -> None:
-    """The same plan, of a process that has the memory for it already."""
+    """Make the same plan, in a process that has the memory for it already."""
     with closing(open_service(warehouse_of(directory, layout, files))) as service:
         ask(service, questions(layout, files)[number], Random(files))
 
@@ -135,6 +135,6 @@ def _files_kept(plan: Callable[[], Plan]) -> int:
 
 
 def _planner(plan: Callable[[], Plan]) -> Measured:
-    """The part of a plan that decides: without finding the snapshot, reading the filter, naming the files."""
+    """Make the part of a plan that decides, without finding the snapshot, the filter and names of files."""
     found = plan()
     return Measured(found.timings_ms["evaluate"] / 1000, found.summary.files_kept)

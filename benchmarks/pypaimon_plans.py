@@ -50,7 +50,7 @@ def _measured(plan: Callable[[Any], int], predicates: Iterator[Any], runs: int) 
 
 
 def main() -> None:
-    """Prints a line for each table."""
+    """Print a line for each table."""
     url, *named = sys.argv[1:]
     warnings.simplefilter("error")
     for name, warehouse in (each.split("=", 1) for each in named):

@@ -84,7 +84,7 @@ class Question:
 
 
 def questions(layout: Layout, files: int) -> tuple[Question, ...]:
-    """What is asked of a table."""
+    """Return what is asked of a table."""
     match layout.indexed:
         case Indexed.NOTHING:
             return (
@@ -117,12 +117,12 @@ def questions(layout: Layout, files: int) -> tuple[Question, ...]:
 
 
 def sql(comparisons: tuple[Comparison, ...]) -> str | None:
-    """The filter as the service reads it."""
+    """Return the filter as the service reads it."""
     return " AND ".join(map(str, comparisons)) or None
 
 
 def one_day(random: Random, files: int) -> tuple[Comparison, ...]:
-    """Keeps 10 files of a table of whole days: a tenth of one day's."""
+    """Keep 10 files of a table of whole days: a tenth of one day's."""
     day = FIRST_DAY + timedelta(days=random.randrange(max(1, files // FILES_PER_DAY)))
     # Each file of a day has a range of c0 for itself, and a literal inside of one keeps that file.
     below = (_FILES_OF_ONE_DAY - 1) * NUMBER_SPAN + random.randrange(1, NUMBER_SPAN)
@@ -141,12 +141,12 @@ def _half_of_the_days(random: Random, files: int) -> tuple[Comparison, ...]:
 
 
 def _id(random: Random) -> tuple[Comparison, ...]:
-    """An id that no file has."""
+    """Return an id that no file has."""
     return (Comparison(ID.name, Operator.EQUAL, (random.randrange(IDS),)),)
 
 
 def _category(random: Random, layout: Layout) -> tuple[Comparison, ...]:
-    """A category of all files with one index."""
+    """Return a category of all files with one index."""
     return (
         Comparison(CAT.name, Operator.EQUAL, (FIRST_PRIVATE_CATEGORY + random.randrange(layout.bodies),)),
     )
@@ -158,7 +158,7 @@ def _ids(random: Random, count: int) -> tuple[Comparison, ...]:
 
 
 def _common(random: Random, layout: Layout) -> tuple[Comparison, ...]:
-    """A category of all files."""
+    """Return a category of all files."""
     return (Comparison(CAT.name, Operator.EQUAL, (random.randrange(layout.distinct - 1),)),)
 
 

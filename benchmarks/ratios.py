@@ -102,7 +102,7 @@ def _decoding(figures: Sequence[Figure]) -> Iterator[tuple[str, Key, Key, Target
 
 
 def _added_manifest(medians: Mapping[Key, float], by_key: Mapping[Key, Figure]) -> Iterator[Figure]:
-    """What a new snapshot costs beyond a plan of the one before, in a large table by a small one."""
+    """Yield what a new snapshot costs beyond a plan of the one before, in a large table by a small one."""
     extra = []
     for manifests in commits.MANIFESTS:
         size = manifests * commits.FILES_PER_MANIFEST

@@ -65,7 +65,7 @@ SHOWN: Final = (
 
 
 def shown(figures: Sequence[Figure]) -> list[Figure]:
-    """The rows of :data:`SHOWN`, in its order."""
+    """Return the rows of :data:`SHOWN`, in its order."""
     rows = {(figure.name.partition(";")[0], figure.size): figure for figure in figures}
     return [rows[place] for place in SHOWN if place in rows]
 
@@ -73,7 +73,7 @@ def shown(figures: Sequence[Figure]) -> list[Figure]:
 def report(
     rows: Sequence[Figure], figures: Sequence[Figure], notes: Sequence[Note], command: str, seconds: float
 ) -> str:
-    """A table of rows, the notes and circumstances, and which of all figures miss their target."""
+    """Return a table of rows, the notes and circumstances, and which of all figures miss their target."""
     lines = [*table(rows), ""]
     lines += [f"- {note.text}" for note in notes]
     lines += [f"- {line}" for line in circumstances(command, seconds)]
@@ -82,7 +82,7 @@ def report(
 
 
 def missed(figures: Sequence[Figure]) -> Iterator[str]:
-    """What keeps figures from their targets, and where the time goes."""
+    """Yield what keeps figures from their targets, and where the time goes."""
     missed = [figure for figure in figures if figure.is_missed]
     if missed:
         yield from ("", "## Targets that are missed", "", COSTS_EXPLAINED, "")
@@ -96,7 +96,7 @@ def missed(figures: Sequence[Figure]) -> Iterator[str]:
 
 
 def table(figures: Sequence[Figure]) -> Iterator[str]:
-    """The lines of a table, a row for each figure."""
+    """Yield the lines of a table, a row for each figure."""
     rows = [_cells(figure) for figure in figures]
     widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows, strict=True)]
     is_text = [heading in _TEXT_COLUMNS for heading in _HEADINGS]
@@ -142,7 +142,7 @@ def _number(value: float | None) -> str:
 
 
 def circumstances(command: str, seconds: float) -> Iterator[str]:
-    """The machine, versions, the date and the command."""
+    """Yield the machine, versions, the date and the command."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     yield (
         f"machine: {os.cpu_count()} cores ({_processor()}), {memory / 2**30:.0f} GiB, "

@@ -70,7 +70,7 @@ SHAPES: Final = {
 
 
 def write(warehouse: Path, shape: Shape) -> int:
-    """Writes a table; how many files it has."""
+    """Write a table; how many files it has."""
     key, partition = (
         DataField(0, "k", parse_type("BIGINT NOT NULL")),
         DataField(1, "p", parse_type("INT NOT NULL")),
@@ -135,7 +135,7 @@ def _write_manifest(table: Path, shape: Shape, start: int, files: Sequence[tuple
 
 
 def _row(numbers: NDArray[np.int64]) -> bytes:
-    """A serialized row of numbers, none of them null."""
+    """Return a serialized row of numbers, none of them null."""
     return len(numbers).to_bytes(4) + bytes((len(numbers) + 71) // 64 * 8) + numbers.astype("<i8").tobytes()
 
 
@@ -144,7 +144,7 @@ def _bytes(content: bytes) -> bytes:
 
 
 def ask(port: int, written: str | None) -> tuple[float, int, int]:
-    """A plan over HTTP: seconds, files and bytes of the answer."""
+    """Return a plan over HTTP: seconds, files and bytes of the answer."""
     place = f"http://127.0.0.1:{port}/v1/{WAREHOUSE}/databases/{DATABASE}/tables/{TABLE}/plan"
     begun = time.perf_counter()
     with httpx.stream(
@@ -180,7 +180,7 @@ def by_service(port: int) -> Iterator[str]:
 
 
 def by_engine(classpath: str, warehouse: Path, uri: str) -> list[str]:
-    """What ``PlannedSplits.java`` prints."""
+    """Return what ``PlannedSplits.java`` prints."""
     finished = subprocess.run(  # noqa: S603 - fixed words
         ["java", "-Xmx4g", "-cp", classpath, str(_PROGRAM), str(warehouse), uri],  # noqa: S607
         check=True,
@@ -191,7 +191,7 @@ def by_engine(classpath: str, warehouse: Path, uri: str) -> list[str]:
 
 
 def main() -> None:
-    """Prints a line for each table, filter and planner."""
+    """Print a line for each table, filter and planner."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reported", description=__doc__)
     parser.add_argument("--classpath", help="of the engine and the catalog's jar")
     classpath = parser.parse_args().classpath

@@ -57,12 +57,12 @@ def suites(*, with_huge: bool) -> Iterator[Suite]:
 
 
 def first_plan_name(layout: Layout) -> str:
-    """What results call the first plan of a process that has a disk cache."""
+    """Return what results call the first plan of a process that has a disk cache."""
     return f"first plan after a restart, {layout.title}"
 
 
 def _prepare(layout: Layout, files: int, directory: Path) -> None:
-    """Writes the tables, and has a process fill the disk cache."""
+    """Write the tables, and have a process fill the disk cache."""
     prepare(layout, FIRST, directory)
     warehouse = _warehouse(directory, layout, files)
     if not warehouse.exists():
@@ -108,7 +108,7 @@ def _items(
 
 
 def _kept_bytes(layout: Layout, files: int, directory: Path) -> tuple[int, int]:
-    """What each of some processes that have planned the table keeps of it, and what all keep together."""
+    """Return what each of some processes that planned the table keeps of it, and what all keep together."""
     with ExitStack() as opened:
         pools = [
             opened.enter_context(ProcessPoolExecutor(1, mp_context=get_context("spawn")))
@@ -128,7 +128,7 @@ _kept: Final[list[object]] = []
 
 
 def _keep(layout: Layout, files: int, directory: Path) -> None:
-    """Has this process plan a table as a worker of the server does, and keep what it has."""
+    """Have this process plan a table as a worker of the server does, and keep what it has."""
     prepare_process()
     service = _open(directory, layout, files)
     for number in range(2):
@@ -137,7 +137,7 @@ def _keep(layout: Layout, files: int, directory: Path) -> None:
 
 
 def _own_bytes() -> tuple[int, int]:
-    """This process's memory, with all or its part of what others share; 0 where the system does not tell."""
+    """Return this process's memory, with all or its part of shared memory. 0 means unknown."""
     # The server returns what was freed, too, within seconds (app/work/ledger.py).
     give_memory_back()
     try:
@@ -149,7 +149,7 @@ def _own_bytes() -> tuple[int, int]:
 
 
 def _first_plan(layout: Layout, files: int, directory: Path) -> Measured:
-    """The first plan of a table; what is imported and set up once in a process is no part of it."""
+    """Return the first plan of a table; what is imported and set up once in a process is no part of it."""
     prepare_process()
     _plan(layout, FIRST, directory, files)
     with closing(_open(directory, layout, files)) as service:
@@ -175,6 +175,6 @@ def _warehouse(directory: Path, layout: Layout, files: int) -> Path:
 
 
 def _ask(service: IndexService, layout: Layout, literal: int) -> int:
-    """Plans every file by one column; returns how many are kept."""
+    """Plan every file by one column; return how many are kept."""
     request = PlanRequest(filter=f"{_COLUMN[layout]} = {literal}", selection=SelectionForm.NONE)
     return service.plan(EVENTS, request).summary.files_kept

@@ -34,7 +34,7 @@ _RESET_PEAK: Final = "5"
 def in_process(
     function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
 ) -> _Result:
-    """Calls a function in a fresh process, which ends with it."""
+    """Call a function in a fresh process, which ends with it."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, *args, **kwargs).result()
 
@@ -42,7 +42,7 @@ def in_process(
 def measure(
     suite: Suite, directory: Path, seconds_each: float, deadline: float
 ) -> tuple[list[Figure], list[Note]]:
-    """Runs the workloads of a suite here.
+    """Run the workloads of a suite here.
 
     Args:
         suite: what to run.
@@ -71,12 +71,12 @@ def measure(
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """The value that this share of the ordered values does not exceed (nearest rank)."""
+    """Return the value that this share of the ordered values does not exceed (nearest rank)."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def measured(plan: Callable[[], int], files: int) -> Measured:
-    """A run that is the first of its kind in a process of its own, and returns how many files are kept.
+    """Return a run that is the first of its kind in a process of its own, and the number of kept files.
 
     The process gets its memory from the system meanwhile; but a virtual machine has it from its host before,
     which would be all that is seen of the difference between two runs.
@@ -164,12 +164,12 @@ def _reset_peak() -> None:
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has had since it was reset."""
+    """Return the most memory that this process has had since it was reset."""
     return _status_bytes("VmHWM:") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def _status_bytes(field: str) -> int | None:
-    """A line of the process's status, which is in kB."""
+    """Return a line of the process's status, which is in kB."""
     try:
         lines = _STATUS.read_text().splitlines()
     except OSError:

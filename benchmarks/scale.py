@@ -127,7 +127,7 @@ def _first(
     target: Target | None = None,
     runs: int = _RUNS,
 ) -> Workload:
-    """A first plan of the table; ``with_disk`` by a process that has the disk cache."""
+    """Return a first plan of the table; ``with_disk`` by a process that has the disk cache."""
     run = partial(in_process, partial(_first_plan, files, directory, question, with_disk=with_disk))
     return Workload(f"{name}, {question}", files, run, is_cold=True, runs=runs, target=target)
 
@@ -150,7 +150,7 @@ def _open(files: int, directory: Path, *, with_disk: bool) -> IndexService:
 
 
 def _many_kept(service: IndexService, files: int) -> Iterator[Workload]:
-    """A plan of whole days, and what is written of it."""
+    """Yield a plan of whole days, and what is written of it."""
     version = service.resolve(EVENTS, SnapshotSelector(snapshot_id=1))
     last = FIRST_DAY + timedelta(days=max(0, files // _KEPT_SHARE // _FILES_PER_DAY - 1))
     days = Comparison(DAY.name, Operator.BETWEEN, (FIRST_DAY, last))
@@ -174,7 +174,7 @@ def _next(service: IndexService, files: int, question: str, random: Random, snap
 
 
 def _changed(service: IndexService) -> int:
-    """Asks what the last commit has changed; returns how many files came."""
+    """Ask what the last commit has changed; return how many files came."""
     earlier, later = _COMMITS[-2:]
     before, after = (service.resolve(EVENTS, SnapshotSelector(number)) for number in (earlier, later))
     request = PlanRequest(selection=SelectionForm.NONE)
@@ -182,7 +182,7 @@ def _changed(service: IndexService) -> int:
 
 
 def _kept(service: IndexService, files: int, question: str, random: Random, snapshot: int = 1) -> int:
-    """Plans the table with new literals; returns how many files are kept."""
+    """Plan the table with new literals; return how many files are kept."""
     asked: tuple[Comparison, ...] = (Comparison(CAT.name, Operator.EQUAL, (random.randrange(NUMBERS),)),)
     if question == _PARTITION:
         day = FIRST_DAY + timedelta(days=random.randrange(max(1, files // _FILES_PER_DAY)))

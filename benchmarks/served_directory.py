@@ -46,7 +46,7 @@ class Trouble(StrEnum):
 
 @contextmanager
 def serve(directory: Path, delay_seconds: float) -> Iterator[str]:
-    """The server for the time of a block; yields its URL."""
+    """Serve for the time of a block, and yield the URL."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_run, args=(directory, delay_seconds, theirs), daemon=True)
@@ -121,7 +121,7 @@ class _Server:
         return self._objects[key]
 
     def _listing(self, prefix: str) -> str:
-        """What lies right below a directory; nobody lists what was written."""
+        """Return what lies right below a directory; nobody lists what was written."""
         above = self._directory / prefix
         names = sorted(above.iterdir()) if above.is_dir() else []
         listed = [

@@ -22,7 +22,7 @@ _END_SECONDS: Final = 30
 def server(
     warehouse: Path | str, *, workers: int = 1, has_own_core: bool = True, **settings: str
 ) -> Iterator[int]:
-    """A server over one warehouse; gives its port.
+    """Serve one warehouse, and yield the port.
 
     Args:
         warehouse: a directory, or a URL.

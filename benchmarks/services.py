@@ -40,14 +40,14 @@ def warehouse_of(directory: Path, layout: Layout, files: int) -> Path:
 
 
 def prepare(layout: Layout, files: int, directory: Path) -> None:
-    """Writes the table, unless it is there."""
+    """Write the table, unless it is there."""
     warehouse = warehouse_of(directory, layout, files)
     if not warehouse.exists():
         write_table(warehouse, layout, files)
 
 
 def read_manifests(warehouse: Path) -> None:
-    """Has the operating system keep the manifests in memory, so that nobody waits for the disk."""
+    """Have the operating system keep the manifests in memory, so that nobody waits for the disk."""
     buffer = bytearray(_READ_AT_ONCE)
     for path in warehouse.glob("*/*/manifest/*"):
         with path.open("rb", buffering=0) as file:
@@ -58,18 +58,18 @@ def read_manifests(warehouse: Path) -> None:
 def open_service(
     warehouse: Path, cache_bytes: CacheBytes = _ROOM, *, disk: DiskTier | None = None
 ) -> IndexService:
-    """A service over one warehouse that has nothing in its caches, but perhaps on a disk."""
+    """Return a service over one warehouse that has nothing in its caches, but perhaps on a disk."""
     opened = Warehouse(WAREHOUSE, str(warehouse), disk=disk)
     return IndexService({WAREHOUSE: opened}, cache_bytes=cache_bytes, limits=Limits(), disk=disk)
 
 
 def warm_up(service: IndexService, question: Question, random: Random) -> None:
-    """Has the service read what a question may need in any partition."""
+    """Have the service read what a question may need in any partition."""
     everywhere = (each for each in question.comparisons(random) if each.column != DAY.name)
     service.plan(EVENTS, PlanRequest(filter=sql(tuple(everywhere)), selection=question.selection))
 
 
 def ask(service: IndexService, question: Question, random: Random) -> Plan:
-    """The service's plan for a question, with literals that were not asked for before."""
+    """Return the service's plan for a question, with literals that were not asked for before."""
     request = PlanRequest(filter=sql(question.comparisons(random)), selection=question.selection)
     return service.plan(EVENTS, request)

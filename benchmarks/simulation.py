@@ -106,7 +106,7 @@ class Ring:
         )
 
     def owners(self, replicas: Sequence[int], count: int) -> _Integers:
-        """The replicas of each table where only these are there, an array of (tables, at most ``count``)."""
+        """Return the replicas of each table where only these exist, shape (tables, at most ``count``)."""
         points = [point for point in self._points if point[1] in replicas]
         numbers = [replica for _, replica in points] * 2
         following = [
@@ -130,7 +130,7 @@ class Replica:
         self._plans: list[tuple[float, float, float]] = []  # share at the end, start, seconds of calls
 
     def fill(self, tables: _Integers, files: _Integers) -> None:
-        """Takes tables, the most popular first, until memory and disk are full."""
+        """Take tables, the most popular first, until memory and disk are full."""
         for cache, file_bytes in ((self._memory, _FILE_BYTES), (self._disk, _DISK_FILE_BYTES)):
             sizes = _TABLE_BYTES + file_bytes * files
             count = np.searchsorted(sizes.cumsum(), cache.maxsize, "right")
@@ -138,7 +138,7 @@ class Replica:
             cache.update(zip(tables[:count][::-1].tolist(), sizes[:count][::-1].tolist(), strict=True))
 
     def plan(self, time: float, table: int, files: int) -> Source:
-        """Begins a plan, and caches its table."""
+        """Begin a plan, and cache its table."""
         self.advance(time)
         work = _PLAN_SECONDS + _PLAN_FILE_SECONDS * files
         if self._memory.get(table) is not None:
@@ -159,7 +159,7 @@ class Replica:
         return source
 
     def advance(self, time: float) -> None:
-        """Computes until a time in seconds."""
+        """Compute until a time in seconds."""
         while self._plans:
             end, start, waiting = self._plans[0]
             end_time = self._now + (end - self._share) * len(self._plans)
@@ -172,7 +172,7 @@ class Replica:
         self._now = time
 
     def fail(self) -> int:
-        """Loses memory and the plans that are being made; returns how many these are."""
+        """Lose memory and the plans that are being made; return how many these are."""
         count = len(self._plans)
         self._plans.clear()
         self._memory.clear()
@@ -180,7 +180,7 @@ class Replica:
 
 
 def simulate(cluster: Cluster, demand: Demand, ring: Ring, copies: int) -> Iterator[Outcome]:
-    """What each third of the time is like where so many replicas have a table and take its plans in turn."""
+    """Yield what each third of the time is like where so many replicas take a table's plans in turn."""
     everyone = range(cluster.replicas)
     owners = ring.owners(everyone, copies)
     lost = int(owners[0, 0])
@@ -224,7 +224,7 @@ def simulate(cluster: Cluster, demand: Demand, ring: Ring, copies: int) -> Itera
 
 
 def table(cluster: Cluster) -> Iterator[str]:
-    """The outcomes of three ways to choose a replica, as lines of Markdown."""
+    """Yield the outcomes of three ways to choose a replica, as lines of Markdown."""
     demand, ring = Demand(cluster), Ring(cluster.replicas, cluster.tables)
     yield (
         "| routing | replicas | in memory | on disk | decoded | busiest core | plans/s a core "
@@ -240,7 +240,7 @@ def table(cluster: Cluster) -> Iterator[str]:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulation", description=main.__doc__)
     for field in fields(Cluster):
         flag = f"--{field.name.replace('_', '-')}"

@@ -31,7 +31,7 @@ Manifest = dict[str, Any]
 
 
 def write_table(warehouse: Path, layout: Layout, files: int, manifests: int = MANIFESTS) -> list[Manifest]:
-    """Writes the table into an empty warehouse.
+    """Write the table into an empty warehouse.
 
     Args:
         warehouse: the warehouse's directory; indexes that files share lie beside it.
@@ -51,12 +51,12 @@ def write_table(warehouse: Path, layout: Layout, files: int, manifests: int = MA
 
 
 def table_directory(warehouse: Path, name: str = TABLE) -> Path:
-    """The directory of a table."""
+    """Return the directory of a table."""
     return warehouse / f"{DATABASE}.db" / name
 
 
 def make_table(table: Path, schema: dict[str, Any]) -> None:
-    """Makes the directory of a table that has a schema, and no snapshot."""
+    """Make the directory of a table that has a schema, and no snapshot."""
     for directory in ("schema", "snapshot", "manifest", "index"):
         (table / directory).mkdir(parents=True)
     (table / "schema" / "schema-0").write_text(json.dumps(schema))
@@ -68,7 +68,7 @@ def schema_json(
     primary_key: Sequence[DataField] = (),
     options: dict[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The schema of a table without fixed buckets."""
+    """Return the schema of a table without fixed buckets."""
     return {
         "version": 3,
         "id": 0,
@@ -82,7 +82,7 @@ def schema_json(
 
 
 def write_manifest(warehouse: Path, layout: Layout, start: int, stop: int) -> Manifest:
-    """Writes the manifest of the files ``start`` to ``stop``, and their side files; returns its record."""
+    """Write the manifest of the files ``start`` to ``stop``, and their side files; return its record."""
     table = table_directory(warehouse)
     path = table / "manifest" / f"manifest-{start}"
     for day in range(day_of(start, layout.files_per_day), day_of(stop - 1, layout.files_per_day) + 1):
@@ -126,7 +126,7 @@ def write_snapshot(
     *,
     rows: int,
 ) -> None:
-    """Makes a version of the table the newest.
+    """Make a version of the table the newest.
 
     Args:
         table: the table's directory.
@@ -172,7 +172,7 @@ def _index_options(layout: Layout) -> dict[str, str]:
 
 
 def _link_side_files(table: Path, layout: Layout, bodies: Sequence[Path], start: int, stop: int) -> None:
-    """Puts an index beside each data file; files of equal content share it on the disk."""
+    """Put an index beside each data file; files of equal content share it on the disk."""
     if not bodies:
         return
     for number in range(start, stop):

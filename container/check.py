@@ -92,7 +92,7 @@ class Started:
 
 
 def main() -> int:
-    """Checks; gives the exit status."""
+    """Check; give the exit status."""
     arguments = argparse.ArgumentParser(description="Check what the container image is made of.")
     arguments.add_argument("--extras", default="s3", help="storages that are installed, separated by commas")
     arguments.add_argument(
@@ -115,7 +115,7 @@ def main() -> int:
 
 
 def check_installation(work: Path, python: str | None, extras: str) -> None:
-    """Installs below ``work`` as the image does, and checks that."""
+    """Install below ``work`` as the image does, and checks that."""
     work.chmod(0o755)
     as_other: tuple[str, ...] = ()
     if os.geteuid() != 0 or not shutil.which("setpriv"):
@@ -168,7 +168,7 @@ def check_installation(work: Path, python: str | None, extras: str) -> None:
 
 
 def check_image(root: Path, config_file: Path, extras: str) -> None:
-    """Checks an image by its root file system, where ``/mnt`` can be written to, and its configuration."""
+    """Check an image by its root file system, where ``/mnt`` can be written to, and its configuration."""
     (description,) = json.loads(config_file.read_text())
     config, probe = description["Config"], description["Healthcheck"]["Test"]
     target = root / "opt" / "paimon-index"
@@ -245,7 +245,7 @@ def check_catalog(directory: Path) -> None:
 
 
 def needed_of(found: Mapping[NormalizedName, Distribution], extras: str, *, python_version: str) -> set[str]:
-    """The service and what it depends on, directly or not."""
+    """Return the service and what it depends on, directly or not."""
     variables = {"python_version": python_version, "python_full_version": f"{python_version}.0"}
     seen: set[tuple[NormalizedName, str]] = set()
     left = [(SERVICE, extra) for extra in ("", *filter(None, extras.split(",")))]
@@ -262,7 +262,7 @@ def needed_of(found: Mapping[NormalizedName, Distribution], extras: str, *, pyth
 
 
 def check_service(started: Started) -> None:
-    """Starts the service, and then the demonstration; asks and ends each."""
+    """Start the service, and then the demonstration; ask and end each."""
     warehouse = started.work / "warehouse"
     shutil.copytree(WAREHOUSE, warehouse)
     (started.work / "unwritable").mkdir(mode=0o555)
@@ -272,7 +272,7 @@ def check_service(started: Started) -> None:
 
 
 def check_command(started: Started, serve: tuple[str, ...], variables: Mapping[str, str]) -> None:
-    """Starts a command that serves the sample tables, asks it, and ends it."""
+    """Start a command that serves the sample tables, asks it, and ends it."""
     unwritable = started.work / "unwritable"
     port = free_port()
     environment = {**started.environment, "PAIMON_INDEX_PORT": str(port), **variables}
@@ -308,7 +308,7 @@ def check_command(started: Started, serve: tuple[str, ...], variables: Mapping[s
 
 
 def check_explorer(url: str) -> None:
-    """The page, and the files that it names."""
+    """Return the page, and the files that it names."""
     with urllib.request.urlopen(f"{url}/ui", timeout=60) as response:  # noqa: S310 - http
         page = response.read().decode()
     names = re.findall(r'(?:src|href)="(ui/[^"]+)"', page)
@@ -320,7 +320,7 @@ def check_explorer(url: str) -> None:
 
 
 def wait_until_ready(service: subprocess.Popen[bytes], url: str) -> None:
-    """Polls until the service answers."""
+    """Poll until the service answers."""
     give_up = time.monotonic() + START_SECONDS
     while time.monotonic() < give_up:
         if service.poll() is not None:
@@ -334,7 +334,7 @@ def wait_until_ready(service: subprocess.Popen[bytes], url: str) -> None:
 
 
 def ask(url: str) -> dict[str, object]:
-    """The summary of a plan."""
+    """Return the summary of a plan."""
     with urllib.request.urlopen(url, json.dumps(QUESTION).encode(), timeout=60) as response:  # noqa: S310 - http
         summary: dict[str, object] = json.load(response)["summary"]
         return summary
@@ -355,13 +355,13 @@ def changes(work: Path, cache: Path) -> list[tuple[str, int]]:
 
 
 def size_bytes(directory: Path) -> int:
-    """What the files of ``directory`` take, links not followed."""
+    """Return what the files of ``directory`` take, links not followed."""
     sizes = (path.lstat() for path in directory.rglob("*"))
     return sum(each.st_size for each in sizes if stat.S_ISREG(each.st_mode))
 
 
 def free_port() -> int:
-    """A port that nothing listens on."""
+    """Return a port that nothing listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]

@@ -18,7 +18,7 @@ _OWN_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa:
 
 
 def main() -> int:
-    """Asks in plain text, then, where nobody understands that, by TLS."""
+    """Ask in plain text, then, where nobody understands that, by TLS."""
     host = os.environ.get("PAIMON_INDEX_HOST", "127.0.0.1")
     host = _OWN_ADDRESSES.get(host, host)
     port = int(os.environ.get("PAIMON_INDEX_PORT", "8080"))

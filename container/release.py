@@ -46,7 +46,7 @@ OTHER_PLACE = {"TZ": "Asia/Kathmandu", "LC_ALL": "C", "PYTHONHASHSEED": "1"}
 
 
 def main() -> None:
-    """Builds, and checks where that is asked for; raises where something fails."""
+    """Build, and check where that is asked for; raises where something fails."""
     arguments = argparse.ArgumentParser(description="Make what a release has.")
     arguments.add_argument("--commit", default="HEAD", help="what it is made of")
     arguments.add_argument("--home", help="URL of the project's repository, for the chart's home and sources")
@@ -109,7 +109,7 @@ class Build:
         return next(self.python.parent.parent.glob("lib/python3.*/site-packages"))
 
     def make(self, variables: Mapping[str, str] | None = None) -> None:
-        """Builds all, with these environment variables besides the machine's."""
+        """Build all, with these environment variables besides the machine's."""
         self._environment = {
             **os.environ,
             **(variables or {}),
@@ -171,7 +171,7 @@ class Build:
         return files
 
     def _make_bill_of_materials(self) -> None:
-        """Installs the wheels with every storage, and lists what is there then."""
+        """Install the wheels with every storage, and list what is there then."""
         wheels = {file.name.partition("-")[0]: file for file in self.dist.glob("*.whl")}
         self._run(sys.executable, "-m", "venv", "--without-pip", str(self.python.parent.parent))
         self._run(
@@ -188,7 +188,7 @@ class Build:
         )
 
     def _archive(self, name: str, prefix: str, files: Iterable[Path], below: Path) -> None:
-        """An archive of files, which unpacks to a directory ``prefix``, by their paths below another one."""
+        """Return an archive of files that unpacks to a directory ``prefix`` by paths below another."""
         contents = {str(file.relative_to(below)): file.read_bytes() for file in files if file.is_file()}
         write_archive(self.dist / name, prefix, contents, self._epoch)
 
@@ -199,7 +199,7 @@ class Build:
 
 
 def write_archive(place: Path, prefix: str, contents: Mapping[str, bytes], epoch: int) -> None:
-    """Writes a compressed archive that depends on nothing but these names, contents and this time."""
+    """Write a compressed archive that depends on nothing but these names, contents and this time."""
     with (
         place.open("wb") as written,
         gzip.GzipFile(filename="", mode="wb", fileobj=written, mtime=epoch) as compressed,
@@ -212,7 +212,7 @@ def write_archive(place: Path, prefix: str, contents: Mapping[str, bytes], epoch
 
 
 def git(*arguments: str) -> str:
-    """What git says."""
+    """Return what git says."""
     done = subprocess.run(["git", *arguments], cwd=ROOT, check=False, capture_output=True, text=True)  # noqa: S603, S607 - ours
     if done.returncode:
         raise SystemExit(f"FAILED: a release is made of a commit, and git tells none here: {done.stderr}")
@@ -220,7 +220,7 @@ def git(*arguments: str) -> str:
 
 
 def compare(first: Path, second: Path) -> None:
-    """Raises unless both directories have the same files."""
+    """Raise unless both directories have the same files."""
     one, other = ({file.name: file.read_bytes() for file in each.iterdir()} for each in (first, second))
     different = sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
     if different:
@@ -229,7 +229,7 @@ def compare(first: Path, second: Path) -> None:
 
 
 def check_licences(python: Path) -> None:
-    """Raises unless every licence is one of those that pyproject.toml allows or names as an exception."""
+    """Raise unless every licence is one of those that pyproject.toml allows or names as an exception."""
     command = [sys.executable, "-m", "piplicenses", "--python", str(python), "--order", "license"]
     if subprocess.run(command, cwd=ROOT, check=False).returncode:  # noqa: S603 - ours
         raise SystemExit(
@@ -238,7 +238,7 @@ def check_licences(python: Path) -> None:
 
 
 def check_vulnerabilities(site_packages: Path) -> None:
-    """Raises where one is known. Says so where the service that knows them is not reached."""
+    """Raise where one is known. Say so where the service that knows them is not reached."""
     command = [sys.executable, "-m", "pip_audit", "--path", str(site_packages), "--format", "json"]
     # It trusts the certificates of requests, which are not those that pip was told to trust.
     certificates = os.environ.get("PIP_CERT") or os.environ.get("SSL_CERT_FILE")

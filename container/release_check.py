@@ -72,7 +72,7 @@ TRIES = 300
 
 
 def main() -> None:
-    """Checks; raises where something fails."""
+    """Check; raises where something fails."""
     arguments = argparse.ArgumentParser(description="Use a release as somebody without the clone does.")
     arguments.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     work = arguments.parse_args().work
@@ -105,7 +105,7 @@ def can_hide(*hide: str) -> bool:
 
 
 def check(work: Path) -> None:
-    """Checks the release in ``work/dist``, with ``work`` for all that is made."""
+    """Check the release in ``work/dist``, with ``work`` for all that is made."""
     dist = work / "dist"
     for line in (dist / "SHA256SUMS").read_text().splitlines():
         digest, name = line.split("  ")
@@ -141,7 +141,7 @@ def check(work: Path) -> None:
 
 
 def check_demo(work: Path, command: Path, url: str) -> None:
-    """The sample tables of the wheel, and the lines to paste."""
+    """Return the sample tables of the wheel, and the lines to paste."""
     demo = [str(command), "demo", "--port", url.rpartition(":")[2]]
     output = work / "demo.txt"
     with (
@@ -161,7 +161,7 @@ def check_demo(work: Path, command: Path, url: str) -> None:
 
 
 def check_java(work: Path, pages: Path, url: str) -> None:
-    """A table in Spark, a job, and the jar in a JVM with the engine."""
+    """Return a table in Spark, a job, and the jar in a JVM with the engine."""
     dist, warehouse = work / "dist", pages / "demo" / "warehouse"
     client, source = one(dist, "paimon_index_client-*.tar.gz"), one(dist, "paimon_index-*.tar.gz")
     of_jobs = environment(work / "jobs", str(client), f"{source}[jobs]")
@@ -185,7 +185,7 @@ def check_java(work: Path, pages: Path, url: str) -> None:
 
 
 def check_chart(work: Path, chart: Path) -> None:
-    """The chart is taken, and renders with what its page says to give."""
+    """Return the chart is taken, and renders with what its page says to give."""
     helm = work / "helm"
     if not helm.exists():
         print(
@@ -199,7 +199,7 @@ def check_chart(work: Path, chart: Path) -> None:
 
 
 def ask(url: str) -> None:
-    """A plan by HTTP, as in README.md."""
+    """Return a plan by HTTP, as in README.md."""
     database, _, table = TABLE.partition(".")
     path = f"{url}/v1/main/databases/{database}/tables/{table}/plan"
     with urllib.request.urlopen(path, json.dumps({"filter": FILTER}).encode(), timeout=60) as response:  # noqa: S310 - ours
@@ -210,7 +210,7 @@ def ask(url: str) -> None:
 
 
 def environment(directory: Path, *requirements: str) -> Path:
-    """The Python of a new environment with these packages and what they declare."""
+    """Return the Python of a new environment with these packages and what they declare."""
     started = time.monotonic()
     venv.create(directory, with_pip=True)
     python = directory / "bin" / "python"
@@ -222,7 +222,7 @@ def environment(directory: Path, *requirements: str) -> Path:
 
 
 def run_examples(python: Path, pages: Path, page: str, url: str = "", before: str = "") -> None:
-    """Runs the Python examples of a page beside the sample warehouse, one after the other."""
+    """Run the Python examples of a page beside the sample warehouse, one after the other."""
     text = (pages / page).read_text()
     if url:
         text = re.sub(r"http://(localhost|127\.0\.0\.1):8080", url, text)
@@ -235,7 +235,7 @@ def run_examples(python: Path, pages: Path, page: str, url: str = "", before: st
 
 
 def one(directory: Path, pattern: str) -> Path:
-    """The one file of the release that has such a name."""
+    """Return the one file of the release that has such a name."""
     found = list(directory.glob(pattern))
     if len(found) != 1:
         raise SystemExit(f"FAILED: the release has {len(found)} files {pattern}, not one")
@@ -243,7 +243,7 @@ def one(directory: Path, pattern: str) -> Path:
 
 
 def run(directory: Path, *command: str) -> None:
-    """Runs a program there, with nothing of this one's environment for Python."""
+    """Run a program there, with nothing of this one's environment for Python."""
     print("$", *command[:6], flush=True)
     subprocess.run(command, check=True, cwd=directory, env=bare())  # noqa: S603 - ours
 
@@ -255,7 +255,7 @@ def bare() -> dict[str, str]:
 
 
 def wait_until_ready(served: subprocess.Popen[bytes], url: str) -> None:
-    """Waits until a service is ready."""
+    """Wait until a service is ready."""
     for _ in range(TRIES):
         try:
             urllib.request.urlopen(f"{url}/health/ready", timeout=5).close()  # noqa: S310 - ours

@@ -64,7 +64,7 @@ class Question:
 
 
 def in_files(answer: dict[str, Any]) -> str:
-    """What is left to read, and which index took the rest away."""
+    """Return what is left to read, and which index took the rest away."""
     summary = answer["summary"]
     # The last step that names an index is the one that decided.
     decided = (
@@ -92,7 +92,7 @@ def in_buckets(answer: dict[str, Any]) -> str:
 
 
 def in_warnings(answer: dict[str, Any]) -> str:
-    """What is left to read, and what the service warns of."""
+    """Return what is left to read, and what the service warns of."""
     return (
         f"{in_short(answer)} The one whose index is damaged is kept, and a warning says so:\n"
         f"  {answer['warnings'][0]}"
@@ -100,7 +100,7 @@ def in_warnings(answer: dict[str, Any]) -> str:
 
 
 def in_short(answer: dict[str, Any]) -> str:
-    """What is left to read, in short."""
+    """Return what is left to read, in short."""
     summary = answer["summary"]
     return f"{summary['files_kept']} of {summary['files_total']} files."
 
@@ -162,7 +162,7 @@ WITHOUT_STORAGE = Question(
 
 
 def main() -> int:
-    """Runs the demonstration; gives the exit status."""
+    """Run the demonstration; give the exit status."""
     arguments = argparse.ArgumentParser(description="Ask the sample warehouse three questions.")
     arguments.add_argument("--once", action="store_true", help="stop after the answers")
     arguments.add_argument("--json", action="store_true", help="show requests and answers as they are")
@@ -202,7 +202,7 @@ def main() -> int:
 
 
 def ask_all(url: str, copy: Path, *, as_json: bool) -> bool:
-    """Asks everything, also of a copy that is damaged and then gone; tells whether all answers were right."""
+    """Ask everything, also of a copy that is damaged and then gone; tell whether all answers were right."""
     right = all(ask(question, f"{url}/v1/main", as_json=as_json) for question in QUESTIONS)
     right &= ask(WITH_DAMAGE, f"{url}/v1/copy", as_json=as_json)
     shutil.rmtree(copy)
@@ -213,7 +213,7 @@ def ask_all(url: str, copy: Path, *, as_json: bool) -> bool:
 
 
 def damaged_copy(place: Path) -> Path:
-    """A copy of the sample warehouse with one index file that nobody can read."""
+    """Return a copy of the sample warehouse with one index file that nobody can read."""
     shutil.copytree(WAREHOUSE, place)
     (index,) = place.rglob(f"{DAMAGED}.index")
     index.write_bytes(bytes(index.stat().st_size))
@@ -221,7 +221,7 @@ def damaged_copy(place: Path) -> Path:
 
 
 def check_needs(connector: str) -> None:
-    """Ends the program where Spark could not be started."""
+    """End the program where Spark could not be started."""
     if shutil.which("java") is None:
         raise SystemExit("Spark needs Java 17, and java cannot be found")
     if not Path(connector).is_file():
@@ -232,7 +232,7 @@ def check_needs(connector: str) -> None:
 
 
 def ask_in_spark(url: str, connector: str) -> bool:
-    """Has Spark ask the same SQL without the service and with it; tells whether the rows were the same."""
+    """Have Spark ask the same SQL without the service and with it; tell whether the rows were the same."""
     from tests.spark.environment import spark_python  # noqa: PLC0415 - needs a checkout, and makes an environment
 
     (catalog,) = CATALOG_JARS.glob("paimon-index-catalog-*.jar")
@@ -243,7 +243,7 @@ def ask_in_spark(url: str, connector: str) -> bool:
 
 
 def ask(question: Question, warehouse: str, *, as_json: bool) -> bool:
-    """Sends one request and prints the answer; tells whether it is right."""
+    """Send one request and print the answer; tell whether it is right."""
     url = f"{warehouse}/{question.path}"
     body = json.dumps(question.body)
     say(f"\n{question.about}")
@@ -258,7 +258,7 @@ def ask(question: Question, warehouse: str, *, as_json: bool) -> bool:
 
 
 def post(url: str, body: str) -> bytes:
-    """The answer to a POST, also one that is an error."""
+    """Return the answer to a POST, also one that is an error."""
     try:
         with urllib.request.urlopen(url, body.encode(), timeout=60) as response:  # noqa: S310 - http
             content: bytes = response.read()
@@ -300,7 +300,7 @@ def holds(answer: Any, expected: Any) -> bool:
 
 
 def wait_until_ready(service: subprocess.Popen[bytes], url: str) -> None:
-    """Polls until the service answers; ends the program if it has ended or takes too long."""
+    """Poll until the service answers; end the program if it has ended or takes too long."""
     give_up = time.monotonic() + START_SECONDS
     while time.monotonic() < give_up:
         if service.poll() is not None:
@@ -314,7 +314,7 @@ def wait_until_ready(service: subprocess.Popen[bytes], url: str) -> None:
 
 
 def free_port() -> int:
-    """A port that nothing listens on."""
+    """Return a port that nothing listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -322,7 +322,7 @@ def free_port() -> int:
 
 
 def say(text: str) -> None:
-    """Prints at once, also into a pipe."""
+    """Print at once, also into a pipe."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 

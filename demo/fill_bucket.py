@@ -14,7 +14,7 @@ import boto3
 
 
 def main(directory: Path, bucket: str, *others: str) -> None:
-    """Uploads every file below ``directory``, by its path from there."""
+    """Upload every file below ``directory``, by its path from there."""
     store = boto3.client("s3", region_name="us-east-1")
     for each in (bucket, *others):
         store.create_bucket(Bucket=each)

@@ -34,7 +34,7 @@ class Answer(NamedTuple):
 
 
 def main(url: str, warehouse: str, connector: str, catalog_jar: str) -> int:
-    """Asks each query in both catalogs in turn, and prints the fastest answers; gives the exit status."""
+    """Ask each query in both catalogs in turn, and print the fastest answers; give the exit status."""
     ours = {"metastore": "paimon-index", "paimon-index.uri": url, "warehouse": warehouse}
     settings = {
         "spark.jars": f"{connector},{catalog_jar}",
@@ -67,7 +67,7 @@ def main(url: str, warehouse: str, connector: str, catalog_jar: str) -> int:
 
 
 def compare(spark: SparkSession, query: str) -> bool:
-    """Prints what both catalogs make of a query; tells whether the rows are the same, from fewer files."""
+    """Print what both catalogs make of a query; tell whether the rows are the same, from fewer files."""
     rounds = [[ask(spark, query.format(catalog)) for catalog in ("plain", "ours")] for _ in range(ROUNDS)]
     plain, ours = (min(answers, key=lambda each: each.milliseconds) for answers in zip(*rounds, strict=True))
     print(f"\n$ {query.format('ours')}\n{len(ours.rows)} rows")

@@ -19,7 +19,7 @@ _AZURITE: Final = "azurite@3.37.0"
 
 @contextmanager
 def serve(directory: Path, port: int = 0) -> Iterator[str]:
-    """Serves what is kept in a directory, and yields the endpoint of blobs: ``http://127.0.0.1:PORT``."""
+    """Serve what is kept in a directory, and yield the endpoint of blobs: ``http://127.0.0.1:PORT``."""
     with subprocess.Popen(  # noqa: S603 - fixed words
         [
             *(_program(), "--location", str(directory), "--blobPort", str(port)),
@@ -55,7 +55,7 @@ def _program() -> str:
 
 
 def _install(place: Path) -> None:
-    """Installs beside the place and renames, so that nobody meets half of it."""
+    """Install beside the place and rename, so that nobody meets half of it."""
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("Azure was not tested: npm is not found, and azurite comes by it")

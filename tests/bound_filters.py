@@ -8,10 +8,10 @@ from app.types import DataField
 
 
 def bind_text(text: str, fields: Sequence[DataField]) -> BoundPredicate:
-    """The meaning of a filter's text."""
+    """Return the meaning of a filter's text."""
     return bind(read_text(text), fields)
 
 
 def bind_json(written: object, fields: Sequence[DataField]) -> BoundPredicate:
-    """The meaning of a Paimon predicate's JSON."""
+    """Return the meaning of a Paimon predicate's JSON."""
     return bind(read_json_filter(written), fields)

@@ -52,7 +52,7 @@ class CharTest:
         return {"kind": "LEAF", "transform": transform, "function": self.function, "literals": listed}
 
     def spark(self, stored: str, length: int) -> bool:
-        """What it is for Spark 4.0: values are padded, literals too where Spark treats them as CHAR."""
+        """Return Spark 4.0's meaning: values are padded, literals too where Spark treats them as CHAR."""
         value = stored.ljust(length)
         if self.function not in (*SYMBOLS, *LISTS):
             return self._holds(value, self.literals)
@@ -63,7 +63,7 @@ class CharTest:
         return self._holds(value, tuple(literal.ljust(width) for literal in self.literals))
 
     def spark_3(self, stored: str, length: int) -> bool:
-        """What it is for Spark 3, which pads the literals of BETWEEN one by one."""
+        """Return what it is for Spark 3, which pads the literals of BETWEEN one by one."""
         if self.function not in RANGES:
             return self.spark(stored, length)
         low, high = self.literals
@@ -72,11 +72,11 @@ class CharTest:
         return inside is (self.function == "BETWEEN")
 
     def of_map_key(self, stored: str, length: int) -> bool:
-        """What it is for Spark on a key of a map to CHAR: values are padded, literals are not."""
+        """Return what it is for Spark on a key of a map to CHAR: values are padded, literals are not."""
         return self._holds(stored.ljust(length), self.literals)
 
     def as_stored(self, stored: str) -> bool:
-        """What it is for the engine, which pads nothing."""
+        """Return what it is for the engine, which pads nothing."""
         return self._holds(stored, self.literals)
 
     def _holds(self, value: str, literals: tuple[str, ...]) -> bool:  # noqa: C901 - a decision table

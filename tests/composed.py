@@ -23,7 +23,7 @@ ROOT: Final = Path(__file__).parents[1]
 
 
 def composed() -> dict[str, Any]:
-    """The file, with the defaults of its variables in their places."""
+    """Return the file, with the defaults of its variables in their places."""
     text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", (ROOT / "compose.yaml").read_text())
     found: dict[str, Any] = yaml.safe_load(text)
     return found
@@ -42,7 +42,7 @@ class Running:
     places: Mapping[str, str]
 
     def command(self, name: str) -> list[str]:
-        """What a service of the file runs, on this machine."""
+        """Return what a service of the file runs, on this machine."""
         return [_here(word, self.places) for word in composed()["services"][name]["entrypoint"]]
 
     @contextmanager
@@ -54,7 +54,7 @@ class Running:
 
 @contextmanager
 def running(directory: Path) -> Iterator[Running]:
-    """Starts all but the shell; what goes into the volume ``catalog`` is below ``directory``."""
+    """Start all but the shell; what goes into the volume ``catalog`` is below ``directory``."""
     image, catalog = directory / "image", directory / "catalog"
     for each in (image, catalog):
         each.mkdir()

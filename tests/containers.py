@@ -9,7 +9,7 @@ from app.types import DataField, DataType
 
 
 def meaning(kind: str, payload: bytes, data_type: DataType) -> object:
-    """The payload itself; of a bitmap its size, head, and the rows of each key."""
+    """Return the payload itself; of a bitmap its size, head, and the rows of each key."""
     if kind != BITMAP:
         return payload
     index = open_payload(BITMAP, payload, data_type).of_file(0)
@@ -19,13 +19,13 @@ def meaning(kind: str, payload: bytes, data_type: DataType) -> object:
 
 
 def types_of(fields: Iterable[DataField]) -> Callable[[str], DataType]:
-    """The types of the columns, and keys of maps, that a container of a table names."""
+    """Return the types of the columns, and keys of maps, that a container of a table names."""
     types = {field.name: field.type for field in fields}
     return lambda column: indexed_type(column, types)
 
 
 def meanings(content: bytes, type_of: Callable[[str], DataType]) -> dict[tuple[str, str], object]:
-    """What each index says, by column and kind; None for an empty entry."""
+    """Return what each index says, by column and kind; None for an empty entry."""
     index = FileIndex.read(content)
     return {
         (entry.column, entry.kind): None

@@ -49,7 +49,10 @@ def main() -> int:
 
 
 def _without_further_members(document: dict[str, Any]) -> dict[str, Any]:
-    """The description of answers that have the members alone that it names; clients are to expect others."""
+    """Return the description of answers that have the members alone that it names.
+
+    Clients are to expect others.
+    """
     for schema in document["components"]["schemas"].values():
         if "properties" in schema:
             schema.setdefault("additionalProperties", False)

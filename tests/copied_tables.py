@@ -37,7 +37,7 @@ class CopiedTable:
         return cls(directory, golden_ref(table), open_service(root))
 
     def plan(self, written: str | dict[str, Any] | None = None, **asked: Any) -> Plan:
-        """Plans with nothing remembered from before."""
+        """Plan with nothing remembered from before."""
         self.service.clear_caches()
         return self.service.plan(self.ref, PlanRequest(filter=written, explain=True, **asked))
 
@@ -70,7 +70,7 @@ class GrowingTable:
         return cls(warehouse, directory)
 
     def commit(self, snapshot_id: int) -> None:
-        """Brings a snapshot back, which becomes the latest."""
+        """Bring a snapshot back, which becomes the latest."""
         snapshots = self.directory / "snapshot"
         (self.directory / f"hidden-snapshot-{snapshot_id}").rename(snapshots / f"snapshot-{snapshot_id}")
         (snapshots / "LATEST").write_text(str(snapshot_id))
@@ -83,7 +83,7 @@ class GrowingTable:
         return document
 
     def alter(self, *, options: dict[str, str] | None = None, **changes: Any) -> None:
-        """Makes a newer schema, as ALTER does, and no snapshot."""
+        """Make a newer schema, as ALTER does, and no snapshot."""
         old = self.schema()
         new = {**old, **changes, "id": old["id"] + 1, "options": {**old["options"], **(options or {})}}
         (self.directory / "schema" / f"schema-{new['id']}").write_text(json.dumps(new))

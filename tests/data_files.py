@@ -23,7 +23,7 @@ _AVRO_TYPES = {
 
 
 def write_data_file(path: Path, table: pa.Table, data_format: DataFormat) -> Path:
-    """Writes a table; ORC in stripes, Avro in blocks of few rows."""
+    """Write a table; ORC in stripes, Avro in blocks of few rows."""
     match data_format:
         case DataFormat.PARQUET:
             pq.write_table(table, path, row_group_size=1_000)

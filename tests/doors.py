@@ -17,7 +17,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 
 
 def table() -> str:
-    """The rows: a door, and its sentence."""
+    """Return the rows: a door, and its sentence."""
     return "\n".join(_row(door) for door in doors())
 
 
@@ -51,7 +51,7 @@ def doors() -> list[str]:
 
 
 def exported(door: str) -> list[str] | None:
-    """The names in ``__all__``; None of a module that is open as it stands."""
+    """Return the names in ``__all__``; None of a module that is open as it stands."""
     for statement in _tree(door).body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__":
             names: list[str] = ast.literal_eval(statement.value)

@@ -41,21 +41,21 @@ class Terminal:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What tests download, they say on the terminal."""
+    """Print on the terminal what tests download."""
     capture = config.pluginmanager.getplugin("capturemanager")
     if capture is not None:
         Terminal.uncaptured = capture.global_and_fixture_disabled
 
 
 def step_of(line: str) -> str | None:
-    """What is shown of a line that pip or Maven prints."""
+    """Return what is shown of a line that pip or Maven prints."""
     return next(
         (form.format(*step.groups()) for text, form in _STEPS if (step := re.match(text, line))), None
     )
 
 
 def run(command: Sequence[str], show: Callable[[str], None] = Terminal.show) -> int:
-    """Runs pip or Maven; gives its exit status, and shows the end of its output if it failed."""
+    """Run pip or Maven; give its exit status, and show the end of its output if it failed."""
     end: deque[str] = deque(maxlen=_LINES_OF_A_FAILURE)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603 - ours
     assert process.stdout is not None

@@ -23,7 +23,7 @@ def cache_directory() -> Path:
 
 @contextmanager
 def one_at_a_time(place: Path) -> Iterator[None]:
-    """Has one process at a time make ``place``; the others wait, say so, and find it there."""
+    """Have one process at a time make ``place``; the others wait, say so, and find it there."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.with_name(f".{place.name}.lock").open("w") as lock:
         try:
@@ -35,7 +35,7 @@ def one_at_a_time(place: Path) -> Iterator[None]:
 
 
 def python_with(name: str, requirements: Sequence[str], sizes: str = "") -> Path:
-    """The Python interpreter of an environment with these packages."""
+    """Return the Python interpreter of an environment with these packages."""
     called = f"{name}-{hashlib.sha256(' '.join(requirements).encode()).hexdigest()[:16]}"
     environment = cache_directory() / f"{called}-python{sys.version_info.major}.{sys.version_info.minor}"
     if not environment.exists():
@@ -47,7 +47,7 @@ def python_with(name: str, requirements: Sequence[str], sizes: str = "") -> Path
 
 
 def _make(environment: Path, requirements: Sequence[str]) -> None:
-    """Installs beside the place and renames, so that an installation that ends early leaves nothing there."""
+    """Install beside the place and rename, so that an installation that ends early leaves nothing there."""
     unfinished = Path(tempfile.mkdtemp(dir=environment.parent))
     try:
         _run(sys.executable, "-m", "venv", str(unfinished))

@@ -11,14 +11,14 @@ SAMPLES: Final = EXAMPLES.parent / "demo" / "warehouse"
 
 
 def written_output(script: str) -> str:
-    """The lines of a script that say what it prints: ``# > text``, in SQL ``-- > text``."""
+    """Return the lines of a script that say what it prints: ``# > text``, in SQL ``-- > text``."""
     lines = re.findall(r"^(?:#|--) > (.*)$", (EXAMPLES / script).read_text(), re.MULTILINE)
     assert lines, f"{script} says nowhere what it prints"
     return "".join(f"{line}\n" for line in lines)
 
 
 def output(command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """What a command prints in the clone, less the empty lines after Spark's tables."""
+    """Return what a command prints in the clone, less the empty lines after Spark's tables."""
     finished = subprocess.run(  # noqa: S603 - our own scripts
         command, check=False, capture_output=True, text=True, cwd=EXAMPLES.parent, env=dict(environment)
     )

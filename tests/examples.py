@@ -6,5 +6,5 @@ from hypothesis import settings
 
 
 def examples(count: int, **others: Any) -> settings:
-    """Settings for a test whose examples are cheaper, or dearer, than most."""
+    """Return settings for a test whose examples are cheaper, or dearer, than most."""
     return settings(max_examples=max(1, count * settings().max_examples // 100), **others)

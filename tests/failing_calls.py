@@ -139,7 +139,7 @@ fsspec.register_implementation(PROTOCOL, FailingFileSystem, clobber=True)
 
 
 def failing_warehouse(root: Path, calls: Calls, name: str = "golden") -> Warehouse:
-    """A warehouse over a directory; no call is repeated, so that what fails once is not made good."""
+    """Return a warehouse over a directory; no call is repeated, so that what fails once is not made good."""
     retry = RetryPolicy(attempts=1)
     options = {"calls": calls, "skip_instance_cache": True}
     return Warehouse(name, f"{PROTOCOL}://{root}", options=options, retry=retry)
@@ -154,7 +154,7 @@ _failing: list[tuple[str, Calls]] = []
 
 @contextmanager
 def failing_disk(directory: Path, fails_at: int | None) -> Iterator[Calls]:
-    """Counts the system calls of a block that name a file below a directory, and fails one, in any thread."""
+    """Count the system calls of a block that name a file below a directory, and fail one, in any thread."""
     _hear()
     calls = Calls(fails_at)
     _failing.append((os.fspath(directory), calls))
@@ -166,7 +166,7 @@ def failing_disk(directory: Path, fails_at: int | None) -> Iterator[Calls]:
 
 @cache
 def _hear() -> None:
-    """Listens to system calls from now on; Python has no way to end that."""
+    """Listen to system calls from now on; Python has no way to end that."""
 
     def hear(event: str, arguments: tuple[Any, ...]) -> None:
         if not _failing or event not in _SYSTEM_CALLS or not isinstance(arguments[0], str | os.PathLike):

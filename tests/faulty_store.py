@@ -65,13 +65,13 @@ class Store:
         return cls({path.relative_to(directory).as_posix(): path.read_bytes() for path in files}, fault)
 
     def ask(self, key: str) -> Fault | None:
-        """Counts a request, and tells what becomes of it."""
+        """Count a request, and tell what becomes of it."""
         with self._lock:
             self.asked[key] += 1
             return self._fault(key)
 
     def hang(self) -> None:
-        """Keeps a request for the life of the store."""
+        """Keep a request for the life of the store."""
         with self.hangs:
             self.hanging += 1
             self.hangs.notify_all()
@@ -79,7 +79,7 @@ class Store:
 
     @contextmanager
     def serving(self) -> Iterator[dict[str, Any]]:
-        """Serves on the loopback interface; yields the options that storage libraries find it with."""
+        """Serve on the loopback interface; yield the options that storage libraries find it with."""
         server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"store": self}))
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -103,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
     store: Store
 
     def log_message(self, *_: object) -> None:
-        """Keeps quiet."""
+        """Keep quiet."""
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
@@ -137,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - the library's name
 
     def do_PUT(self) -> None:
-        """Stores an object, unless there is one and the caller minds; a fault loses the answer."""
+        """Store an object, unless there is one and the caller minds; a fault loses the answer."""
         key = unquote(urlsplit(self.path).path).removeprefix(f"/{BUCKET}").strip("/")
         content = self.rfile.read(int(self.headers["Content-Length"]))
         is_taken = self.headers.get("If-None-Match") == "*" and key in self.store.objects

@@ -50,7 +50,7 @@ def column_bounds(data_type: DataType, files: Sequence[FileBounds]) -> ColumnBou
 
 
 def by_file(bounds: ColumnBounds) -> list[FileBounds]:
-    """The bounds written down file by file."""
+    """Return the bounds written down file by file."""
     columns = zip(
         bounds.low.tolist(),
         bounds.has_low.tolist(),

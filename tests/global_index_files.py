@@ -103,7 +103,7 @@ def metadata(low: bytes | None, high: bytes | None, *, has_nulls: bool, flags: b
 
 
 def block(content: bytes, compression: str = "none") -> bytes:
-    """A block with its trailer."""
+    """Return a block with its trailer."""
     packed = content
     if compression == "zstd":
         packed = varint(len(content)) + zstd_compress(content)
@@ -115,7 +115,7 @@ def block(content: bytes, compression: str = "none") -> bytes:
 
 
 def entries(pairs: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """A block of entries, without its trailer."""
+    """Return a block of entries, without its trailer."""
     parts = [varint(len(key)) + key + varint(len(value)) + value for key, value in pairs]
     body, sizes = b"".join(parts), [len(part) for part in parts]
     if len(set(sizes)) == 1:
@@ -131,7 +131,7 @@ def _handle(offset: int, size: int) -> bytes:
 def btree_file(
     rows: Sequence[tuple[Value | None, int]], data_type: DataType, habits: Habits
 ) -> tuple[bytes, bytes]:
-    """A file of rows with their values, and the metadata of its entry."""
+    """Return a file of rows with their values, and the metadata of its entry."""
     nulls = BitMap64([row for value, row in rows if value is None])
     order = _order(data_type, habits)
     having = sorted(
@@ -171,7 +171,7 @@ def btree_file(
 def bitmap_file(
     rows: Sequence[tuple[Value | None, int]], data_type: DataType, habits: Habits
 ) -> tuple[bytes, bytes]:
-    """A file of the format of 2.1, and the metadata of its entry."""
+    """Return a file of the format of 2.1, and the metadata of its entry."""
     by_key: dict[bytes, BitMap64] = {}
     for value, row in rows:
         if value is not None:
@@ -220,7 +220,7 @@ WRITERS: Final = {"btree": btree_file, "bitmap": bitmap_file}
 
 
 def rows_of(search: Search, content: bytes) -> BitMap:
-    """What a search finds in the bytes of a file."""
+    """Return what a search finds in the bytes of a file."""
     decoded: Any = None
     while True:
         try:
@@ -232,7 +232,7 @@ def rows_of(search: Search, content: bytes) -> BitMap:
 
 
 def found_by(leaf: BoundLeaf, files: Sequence[tuple[str, bytes, bytes | None]], row_count: int) -> BitMap:
-    """The rows that satisfy a test, of a range that has these files."""
+    """Return the rows that satisfy a test, of a range that has these files."""
     parts = [
         Part(KINDS[kind](len(content), row_count, leaf.field.type), KeyBounds.read(told, leaf.field.type))
         for kind, content, told in files

@@ -45,7 +45,7 @@ class GoldenWarehouse:
         return self.root / f"{DATABASE}.db" / name
 
     def copy(self, name: str, warehouse: Path) -> Path:
-        """Copies a table into another warehouse; returns its directory."""
+        """Copy a table into another warehouse; return its directory."""
         return Path(shutil.copytree(self.table(name), warehouse / f"{DATABASE}.db" / name))
 
     def allow_external(self) -> list[str]:
@@ -70,7 +70,7 @@ def tables() -> tuple[str, ...]:
 
 @cache
 def expected(name: str) -> dict[str, Any]:
-    """The expectations of one table; shared, so do not change it."""
+    """Return the expectations of one table; shared, so do not change it."""
     document: dict[str, Any] = json.loads(_documents()[f"expected/{name}.json"])
     return document | {"queries": in_our_words(document["queries"])}
 
@@ -91,13 +91,13 @@ def files(kind: str) -> dict[str, bytes]:
 
 @cache
 def document(kind: str, name: str) -> dict[str, Any]:
-    """The JSON document ``name`` (without its suffix); shared, so do not change it."""
+    """Return the JSON document ``name`` (without its suffix); shared, so do not change it."""
     content: dict[str, Any] = json.loads(files(kind)[f"{name}.json"])
     return content
 
 
 def documents(kind: str) -> tuple[str, ...]:
-    """The names of all JSON documents, without their suffix."""
+    """Return the names of all JSON documents, without their suffix."""
     return tuple(sorted(name.removesuffix(".json") for name in files(kind) if name.endswith(".json")))
 
 
@@ -239,7 +239,7 @@ def load_index(name: str) -> GoldenIndex:
 
 
 def expand(written: Any) -> Any:
-    """A JSON value with every repeated text written out."""
+    """Return a JSON value with every repeated text written out."""
     match written:
         case {"$repeat": text, "times": times, **rest}:
             return text * times + rest.get("suffix", "")
@@ -252,7 +252,7 @@ def expand(written: Any) -> Any:
 
 
 def positions(recorded: Any, row_count: int) -> BitMap | None:
-    """Recorded positions; None where only their number and checksum are."""
+    """Return recorded positions; None where only their number and checksum are."""
     match recorded:
         case list():
             return BitMap(recorded)

@@ -53,7 +53,7 @@ class GoldenQuery:
 
 
 def positions(recorded: Iterable[Any]) -> set[int]:
-    """Expands the recorded form: numbers and inclusive ``[first, last]`` runs."""
+    """Expand the recorded form: numbers and inclusive ``[first, last]`` runs."""
     expanded: set[int] = set()
     for each in recorded:
         expanded.update(range(each[0], each[1] + 1) if isinstance(each, list) else (each,))
@@ -61,7 +61,7 @@ def positions(recorded: Iterable[Any]) -> set[int]:
 
 
 def char_functions(written: Mapping[str, Any]) -> set[str]:
-    """The functions that compare CHAR columns: the engine asks for one form of a literal, we for all."""
+    """Return functions that compare CHAR columns: the engine asks for one form of a literal, ours for all."""
     if written["kind"] == "COMPOUND":
         return set().union(*map(char_functions, written["children"]))
     field = written.get("transform", {}).get("fieldRef", {})
@@ -70,7 +70,7 @@ def char_functions(written: Mapping[str, Any]) -> set[str]:
 
 
 def check(golden: GoldenQuery, kept: Mapping[str, KeptFile], *, is_decided: bool = True) -> None:
-    """Asserts safety, power (where the whole filter is decided) and the deletion vectors of one plan."""
+    """Assert safety, power (where the whole filter is decided) and the deletion vectors of one plan."""
     query = golden.query
     if query["topn"] is not None:
         _holds_the_first_rows(query, kept)
@@ -208,7 +208,7 @@ Check: TypeAlias = Callable[..., None]
 
 
 def together(group: str, member: str, members: Mapping[str, Sequence[Any]]) -> Callable[[Check], Check]:
-    """Has a check run over all members of a group in one case; a failure tells of which member it is."""
+    """Have a check run over all members of a group in one case; a failure tells of which member it is."""
 
     def decorate(check: Check) -> Check:
         takes_group = group in inspect.signature(check).parameters
@@ -225,7 +225,7 @@ def together(group: str, member: str, members: Mapping[str, Sequence[Any]]) -> C
 
 
 def for_each(member: str, members: Iterable[Any]) -> Callable[[Check], Check]:
-    """Has a check run over all members in one case; failures tell of which members they are."""
+    """Have a check run over all members in one case; failures tell of which members they are."""
 
     def decorate(check: Check) -> Check:
         def case(**arguments: Any) -> None:
@@ -250,7 +250,7 @@ def _run(check: Check, arguments: Mapping[str, Any], member: str, members: Itera
 
 
 def _named(case: Check, check: Check, names: Sequence[str]) -> Check:
-    """The case as pytest sees it: named as the check, with these arguments."""
+    """Return the case as pytest sees it: named as the check, with these arguments."""
     case.__signature__ = inspect.Signature(  # type: ignore[attr-defined] # what pytest reads
         [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in names]
     )

@@ -35,7 +35,7 @@ _NO_NUMBERS: Final[Mapping[Decimal | float, str]] = {}
 
 
 def as_text(condition: str, numbers: Mapping[Decimal | float, str] = _NO_NUMBERS) -> str:
-    """Rewrites a condition of Spark SQL as a filter's text; ``numbers``, by value, may be in quotes there."""
+    """Rewrite a condition of Spark SQL as a filter's text; ``numbers``, by value, may be in quotes there."""
     return _WORDS.sub(lambda match: _word(match, numbers), condition)
 
 
@@ -69,7 +69,7 @@ def _written_out(text: str) -> str:
 
 
 def as_json(predicate: Any) -> Any:
-    """Gives clocks of columns with local time zone the offset of UTC, in a predicate's JSON."""
+    """Give clocks of columns with local time zone the offset of UTC, in a predicate's JSON."""
     match predicate:
         case {"kind": "COMPOUND", "children": children}:
             return {**predicate, "children": list(map(as_json, children))}
@@ -82,7 +82,7 @@ def as_json(predicate: Any) -> Any:
 
 
 def as_instant(literal: Any) -> Any:
-    """Gives a clock the offset of UTC."""
+    """Give a clock the offset of UTC."""
     is_clock = isinstance(literal, str) and not _HAS_OFFSET.search(f"{literal}'")
     return f"{literal}Z" if is_clock else literal
 
@@ -111,7 +111,7 @@ def _numbers(predicate: Any) -> Iterator[tuple[Decimal | float, str]]:
 
 
 def in_our_words(questions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rewrites the filters of queries, or of the checks of an index file."""
+    """Rewrite the filters of queries, or of the checks of an index file."""
     rewritten = []
     for question in questions:
         numbers = dict(_numbers(question.get("predicate")))

@@ -18,7 +18,7 @@ def unpack(directory: Path, golden: Path = _ARCHIVE) -> Path:
 
 
 def tables() -> list[str]:
-    """The tables by database and name."""
+    """Return the tables by database and name."""
     with tarfile.open(_ARCHIVE) as archive:
         paths = [Path(name) for name in archive.getnames()]
     return sorted(

@@ -20,7 +20,7 @@ _JARS: Final = (
 
 @contextmanager
 def serve(directory: Path, warehouse: Path) -> Iterator[str]:
-    """Serves a copy of a local warehouse, kept in a directory of its own, and yields its URL."""
+    """Serve a copy of a local warehouse, kept in a directory of its own, and yield its URL."""
     classpath = ":".join(str(maven_jar(each)) for each in _JARS)
     with subprocess.Popen(  # noqa: S603 - fixed words
         [
@@ -49,7 +49,7 @@ def serve(directory: Path, warehouse: Path) -> Iterator[str]:
 
 
 def copy_out(url: str, directory: Path) -> Path:
-    """A copy of a warehouse on this machine."""
+    """Return a copy of a warehouse on this machine."""
     filesystem: Any = open_filesystem(url, {})
     filesystem.get(filesystem._strip_protocol(url), str(directory), recursive=True)  # noqa: SLF001 - fsspec's
     return directory

@@ -26,7 +26,7 @@ _ARROW_TYPES: Final = {
 
 
 def arrow_array(values: Sequence[Value | None], data_type: DataType) -> pa.Array:
-    """An array of some values, as a reader of data files would give it."""
+    """Return an array of some values, as a reader of data files would give it."""
     root = data_type.root
     if root in STRING_ROOTS:
         return pa.array(values, pa.binary()).cast(pa.string())

@@ -45,7 +45,7 @@ class LineProcess:
         return answer
 
     def stop(self) -> None:
-        """Ends its input, and waits for it."""
+        """End its input, and wait for it."""
         self._asked.close()
         self._process.wait()
         self._answers.close()

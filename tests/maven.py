@@ -23,7 +23,7 @@ _COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 
 
 def maven_jar(artifact: str) -> Path:
-    """The jar of ``group:name:version``; the test is skipped where Maven has no way to get it."""
+    """Return the jar of ``group:name:version``; the test is skipped where Maven has no way to get it."""
     _, name, version = artifact.split(":")
     jar = cache_directory() / f"{name}-{version}.jar"
     if not jar.exists():

@@ -32,7 +32,7 @@ def written_outputs(name: str) -> list[str]:
 
 
 def outputs(python: Path, name: str, environment: Mapping[str, str]) -> list[str]:
-    """What each cell prints in an interpreter that is started beside the notebook, as Jupyter does."""
+    """Return what each cell prints in an interpreter that is started beside the notebook, as Jupyter does."""
     finished = subprocess.run(  # noqa: S603 - our own cells
         [str(python), "-c", _RUN],
         input=json.dumps(["".join(cell["source"]) for cell in cells(name)]),

@@ -12,7 +12,7 @@ from obstore.store import S3Store
 
 @contextmanager
 def serve(bucket: str, keys: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
-    """Serves one bucket, and yields the options that storage libraries find it with.
+    """Serve one bucket, and yield the options that storage libraries find it with.
 
     Buckets outlive their server: no two callers may name theirs alike.
     """
@@ -30,12 +30,12 @@ def serve(bucket: str, keys: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
 
 
 def store_of(bucket: str, options: Mapping[str, Any]) -> S3Store:
-    """The bucket, as it is seen by somebody else."""
+    """Return the bucket, as it is seen by somebody else."""
     return S3Store(bucket, **options, client_options={"allow_http": True})
 
 
 def _put_in_turn(server: ThreadedMotoServer) -> None:
-    """Has a conditional put see what the one before it has put, as with S3: moto looks, and then puts."""
+    """Have a conditional put see what the one before it has put, as with S3: moto looks, and then puts."""
     listener: Any = server._server  # noqa: SLF001 - there is no other way to what answers
     answer, turn = listener.app, threading.Lock()
 

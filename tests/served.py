@@ -23,7 +23,7 @@ class Served:
     port: int
 
     def begin_plan(self, path: str) -> socket.socket:
-        """A connection on which a plan was asked for, but for its last byte."""
+        """Return a connection on which a plan was asked for, but for its last byte."""
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_SECONDS)
         connection.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{{".encode())
         # An answer on another connection says that the first was seen.
@@ -35,7 +35,7 @@ class Served:
 def serving(
     warehouse: Path | None, workers: int = 1, *, before: str = "", log: Path | None = None, **settings: object
 ) -> Iterator[Served]:
-    """A server for the time of a block."""
+    """Serve for the time of a block."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     named = {f"PAIMON_INDEX_{name.upper()}": str(value) for name, value in settings.items()}

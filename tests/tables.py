@@ -144,7 +144,7 @@ def open_service(
     engine_writes_only: bool = False,
     url: str | None = None,
 ) -> IndexService:
-    """A service of one warehouse, named ``golden``, in a directory or at another URL."""
+    """Return a service of one warehouse, named ``golden``, in a directory or at another URL."""
     warehouse = Warehouse(
         "golden",
         url or root.as_uri(),
@@ -206,7 +206,7 @@ class MadeTable:
         *,
         name: str = "made",
     ) -> Self:
-        """A table without any file; caches know tables of one warehouse by their names."""
+        """Return a table without any file; caches know tables of one warehouse by their names."""
         directory = table_directory(warehouse, name)
         make_table(directory, schema_json(columns, partitioned_by, primary_key, options))
         return cls(directory, golden_ref(name), partitioned_by)
@@ -214,7 +214,7 @@ class MadeTable:
     def commit(
         self, *manifests: Sequence[ManifestEntry] | bytes, index_entries: Sequence[IndexEntry] = ()
     ) -> None:
-        """Makes the files of some manifests, and the index files beside them, the newest version."""
+        """Make the files of some manifests, and the index files beside them, the newest version."""
         number = 1 + len(list(self.directory.glob("snapshot/snapshot-*")))
         listed = [
             self._write_manifest(f"manifest-{number}-{at}", entries) for at, entries in enumerate(manifests)
@@ -229,7 +229,7 @@ class MadeTable:
         write_snapshot(self.directory, number, [], listed, index_manifest, rows=rows)
 
     def beside(self, file: ManifestEntry) -> ManifestEntry:
-        """Puts the index of a file beside it, in place of into its manifest."""
+        """Put the index of a file beside it, in place of into its manifest."""
         name, content = file.file.file_name, file.file.embedded_index
         assert content is not None
         self.side_file(name).write_bytes(content)
@@ -326,7 +326,7 @@ def no_statistics() -> dict[str, Any]:
 
 
 def payload(kind: IndexKind, rows: Sequence[Value | None], column: DataField) -> bytes:
-    """An index of a column, as the engine writes it by default, but for a small bloom filter."""
+    """Return an index of a column, as the engine writes it by default, but for a small bloom filter."""
     keys = key_column(rows, column.type, column.name)
     match kind:
         case "bloom-filter":
@@ -340,7 +340,7 @@ def payload(kind: IndexKind, rows: Sequence[Value | None], column: DataField) ->
 
 
 def index_of(columns: Mapping[DataField, Sequence[Value | None]], *kinds: IndexKind) -> bytes:
-    """The indexes of a file: those kinds on each column."""
+    """Return the indexes of a file: those kinds on each column."""
     return container.write(
         {each.name: [(kind, payload(kind, rows, each)) for kind in kinds] for each, rows in columns.items()}
     )
@@ -353,7 +353,7 @@ def file_of(
     bounded: bool = True,
     **members: Any,
 ) -> ManifestEntry:
-    """A file of these rows: embedded indexes of these kinds on each column, and statistics if ``bounded``."""
+    """Make a file of these rows: embedded indexes of these kinds on each column, statistics on request."""
     known = statistics(columns) if bounded else no_statistics()
     (count,) = set(map(len, columns.values()))
     index = index_of(columns, *kinds) if kinds else None
@@ -365,5 +365,5 @@ def names_of(files: Sequence[FilePlan]) -> list[str]:
 
 
 def unreadable(plan: Plan) -> list[str]:
-    """The files that are kept although their index could not be used."""
+    """Return the files that are kept although their index could not be used."""
     return [file.file_name for file in plan.files if file.reason is KeepReason.INDEX_UNREADABLE]

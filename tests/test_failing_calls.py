@@ -89,7 +89,7 @@ def comparable(answer: Any) -> Any:
 
 
 def check(answer: Any, right: Any) -> None:
-    """An answer is right, or a plan that keeps more, and says so."""
+    """Check that an answer is right, or a plan that keeps more, and says so."""
     if not isinstance(answer, Plan) or not answer.warnings:
         assert comparable(answer) == right
         return
@@ -101,7 +101,7 @@ def check(answer: Any, right: Any) -> None:
 
 
 def outcome(work: Callable[[], Any], calls: Calls) -> tuple[PaimonIndexError | None, Any]:
-    """The error of the contract, or what came of it; the caller goes away once a call hangs."""
+    """Return the error of the contract, or what came of it; the caller goes away once a call hangs."""
     try:
         with cancellable(calls.caller):
             return None, work()

@@ -30,7 +30,7 @@ def run(*command: str, environment: Mapping[str, str], where: Path) -> str:
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory that a reader of the page may write to."""
+    """Return a directory that a reader of the page may write to."""
     directory = tmp_path_factory.mktemp("clone")
     for name in ("demo", ".venv"):
         (directory / name).symlink_to(ROOT / name)
@@ -39,7 +39,10 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def shell(clone: Path) -> tuple[str, dict[str, str], str]:
-    """What the blocks before the service print; the variables that they leave; the block of the service."""
+    """Return what the blocks before the service print; the variables that they leave.
+
+    The block of the service.
+    """
     scripts = [script for _, language, script in BLOCKS if language == "sh"]
     (serves,) = [position for position, script in enumerate(scripts) if "paimon-index serve" in script]
     programs = str(Path(sys.executable).parent)

@@ -9,7 +9,7 @@ from app.access import stored_digest
 
 
 def entry(name: str, secret: str, **members: Any) -> dict[str, Any]:
-    """A token of the file: a reader of warehouse main, unless told otherwise."""
+    """Return a token of the file: a reader of warehouse main, unless told otherwise."""
     return {
         "name": name,
         "sha256": stored_digest(secret),

@@ -70,7 +70,7 @@ class Caller:
     expires: float | None = None  # Seconds since 1970; None for never.
 
     def may_use(self, warehouse: str, database: str | None = None) -> bool:
-        """Returns True if the caller may read a warehouse, or one database of it."""
+        """Return True if the caller may read a warehouse, or one database of it."""
         if self.warehouses is not None and warehouse not in self.warehouses:
             return False
         return self.databases is None or database is None or database in self.databases
@@ -98,7 +98,7 @@ class TokenBook:
 
     @classmethod
     def read(cls, content: bytes) -> TokenBook:
-        """Reads the tokens of a file.
+        """Read the tokens of a file.
 
         Raises SettingsError if it is no list of tokens. The message quotes names only, since somebody may
         have put a secret there.
@@ -123,7 +123,7 @@ class TokenBook:
         return cls(callers)
 
     def find(self, secret: bytes) -> Caller | None:
-        """Returns the caller of a secret, possibly expired; None if there is none."""
+        """Return the caller of a secret, possibly expired; None if there is none."""
         sought = hashlib.sha256(secret).digest()
         # The look-up by first bytes may leak timing, but callers cannot choose the digest of what they send.
         for digest, caller in self._callers.get(sought[:_LOOKED_UP], ()):
@@ -132,19 +132,19 @@ class TokenBook:
         return None
 
     def unknown_warehouses(self, configured: Collection[str]) -> list[str]:
-        """Lists warehouses that tokens name and nobody configured, sorted."""
+        """List warehouses that tokens name and nobody configured, sorted."""
         callers = (caller for alike in self._callers.values() for _, caller in alike)
         named = {name for caller in callers for name in caller.warehouses or ()}
         return sorted(named - set(configured))
 
 
 def new_secret() -> str:
-    """Makes a random secret."""
+    """Make a random secret."""
     return SECRET_PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
 
 
 def stored_digest(secret: str) -> str:
-    """Returns the digest that a tokens file has for a secret."""
+    """Return the digest that a tokens file has for a secret."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -205,7 +205,7 @@ def _explain(error: ValidationError) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Returns True if all addresses of a host name or number are loopback; False if it is unknown."""
+    """Return True if all addresses of a host name or number are loopback; False if it is unknown."""
     written = ip_address(host)
     if written is not None:
         return written.is_loopback
@@ -218,7 +218,7 @@ def is_loopback(host: str) -> bool:
 
 
 def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Parses an address, an IPv4 address in IPv6 form as IPv4; None for a name."""
+    """Parse an address, an IPv4 address in IPv6 form as IPv4; None for a name."""
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -257,21 +257,21 @@ class TokenFile:
         return len(self._book)
 
     def find(self, secret: bytes) -> Caller | None:
-        """Returns the caller of a secret, possibly expired; None if there is none."""
+        """Return the caller of a secret, possibly expired; None if there is none."""
         return self._book.find(secret)
 
     def start(self) -> None:
-        """Starts following the file, in a thread, so that no request waits for it."""
+        """Start following the file, in a thread, so that no request waits for it."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops following the file."""
+        """Stop following the file."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join(_STOP_SECONDS)
 
     def refresh(self) -> None:
-        """Reads the file, and replaces the tokens once its content was stable and usable."""
+        """Read the file, and replace the tokens once its content was stable and usable."""
         fault, content = "", b""
         try:
             # Compares contents: this notices a file written in place, one moved over it, and a Kubernetes

@@ -52,7 +52,7 @@ class Survey:
 
     @classmethod
     def of(cls, version: Version, most_files: int, advance: Advance) -> Survey:
-        """Reads the index heads of at most ``most_files`` files."""
+        """Read the index heads of at most ``most_files`` files."""
         files, indexes = version.files(), FileIndexes(version)
         all_files = files.all()
         sample = all_files
@@ -94,11 +94,11 @@ class Survey:
         return sorted(self.sampled.keys() | self.declared.keys())
 
     def scaled(self, number: float) -> int:
-        """Extrapolates a number from the sample to all files."""
+        """Extrapolate a number from the sample to all files."""
         return round(number * len(self.files) / len(self.sample)) if len(self.sample) else 0
 
     def has_column(self, column: str) -> NDArray[np.bool_]:
-        """Returns True for examined files whose schema has a column, shape (n,)."""
+        """Return True for examined files whose schema has a column, shape (n,)."""
         version, name = self.version, column.partition("[")[0]
         current = version.schema.by_name.get(name)
         schema_ids = self.files.columns.schema_ids[self.sample]
@@ -109,12 +109,12 @@ class Survey:
         return np.array([by_schema[number] for number in schema_ids.tolist()], np.bool_)
 
     def data_type(self, column: str) -> DataType:
-        """Returns the type of a column's values, or of those under a key of a map."""
+        """Return the type of a column's values, or of those under a key of a map."""
         types = {name: field.type for name, field in self.version.schema.by_name.items()}
         return indexed_type(column, types)
 
     def cardinalities(self, column: str) -> list[float]:
-        """Returns values per row in some bitmaps of a column."""
+        """Return values per row in some bitmaps of a column."""
         at = self.sampled[column, BITMAP].at
         chosen = self.sample[at[np.unique(np.linspace(0, len(at) - 1, _BITMAPS).astype(np.int64))]]
         payloads = [
@@ -133,7 +133,7 @@ class Survey:
 def _current_names(
     version: Version, files: Files, written: NDArray[np.int64], column: str
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Maps a column's name in index files to the version's name of it, by schema."""
+    """Map a column's name in index files to the version's name of it, by schema."""
     name, bracket, key = column.partition("[")
     schema_ids = files.columns.schema_ids[written]
     for number in np.unique(schema_ids).tolist():

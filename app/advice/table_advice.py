@@ -73,7 +73,7 @@ def advise_table(
     most_files: int = MOST_FILES,
     advance: Advance = lambda _: None,
 ) -> TableAdvice:
-    """Advises on the indexes of a version."""
+    """Advise on the indexes of a version."""
     survey = Survey.of(version, most_files, advance)
     adviser = _Adviser(survey, usage)
     advice = sorted(adviser.advice(), key=lambda entry: -(entry.bytes_saved or 0))
@@ -151,7 +151,7 @@ class _Adviser:
     parameters: dict[str, str] = field(default_factory=dict)
 
     def advice(self) -> Iterator[Advice]:
-        """Yields every piece of advice; for each index, the first that applies."""
+        """Yield every piece of advice; for each index, the first that applies."""
         for key in self.survey.keys:
             sampled = self.survey.sampled.get(key, NO_INDEX)
             reasons: list[Iterator[Advice]] = [self._missing(*key)]
@@ -227,7 +227,7 @@ class _Adviser:
         return changed | self.parameters
 
     def command(self, advice: Sequence[Advice]) -> str:
-        """Returns the job that follows all advice for existing files; it removes only what it names."""
+        """Return the job that follows all advice for existing files; it removes only what it names."""
         survey, table, words = self.survey, self.survey.version.table, []
         name, url = f"{table.database}.{table.name}", survey.version.source.warehouse.public_url.rstrip("/")
         if not table.is_at_its_name:
@@ -415,7 +415,7 @@ class _Adviser:
 
 
 def statements(version: Version, options: Mapping[str, str | None]) -> list[str]:
-    """Returns Spark SQL that sets options of the table, and removes those that are None."""
+    """Return Spark SQL that sets options of the table, and removes those that are None."""
     table = ".".join(f"`{part.replace('`', '``')}`" for part in (version.table.database, version.table.name))
     values = ", ".join(
         f"{_text(name)} = {_text(value)}" for name, value in options.items() if value is not None
@@ -426,7 +426,7 @@ def statements(version: Version, options: Mapping[str, str | None]) -> list[str]
 
 
 def _items(column: str, rows: int) -> dict[str, str]:
-    """Returns the option that sizes bloom filters for a file's rows; columns with a dot have none."""
+    """Return the option that sizes bloom filters for a file's rows; columns with a dot have none."""
     name = f"file-index.{BLOOM_FILTER}.{column}.items"
     return {} if "." in column else {name: str(rounded_items(rows))}
 

@@ -160,7 +160,7 @@ class WhatIf:
 
 
 def try_indexes(version: Version, request: WhatIfRequest, limits: Limits) -> WhatIf:
-    """Tries indexes on some files of a version.
+    """Try indexes on some files of a version.
 
     Raises:
         RequestError: an index cannot be on its column, or an option is wrong.
@@ -265,13 +265,13 @@ class _Trial:
         return ProposedIndex(declared.column, declared.index, declared.options, len(sizes), total)
 
     def _sample(self, files: NDArray[np.int64]) -> list[int]:
-        """Chooses files at random, alike for all filters that keep them."""
+        """Choose files at random, alike for all filters that keep them."""
         ranks = np.random.default_rng(self.request.seed).permutation(len(self.version.files()))
         chosen: list[int] = files[np.argsort(ranks[files])][: self.request.files].tolist()
         return chosen
 
     def try_file(self, file: int, trials: Sequence[_FilterTrial]) -> None:
-        """Builds the indexes of a file, if there is time and memory, and evaluates filters on them."""
+        """Build the indexes of a file, if there is time and memory, and evaluate filters on them."""
         written = self._file_schema(file)
         questions = [
             (filter_trial, *self._existing(file, written, filter_trial.chosen[file]))
@@ -303,7 +303,7 @@ class _Trial:
     def _read(
         self, file: int, written: TableSchema, names: set[str]
     ) -> Iterator[tuple[Claim, Mapping[str, pa.ChunkedArray]]]:
-        """Yields the claim and columns of a file, by name in its schema; nothing without time or memory."""
+        """Yield the claim and columns of a file, by name in its schema; nothing without time or memory."""
         check_deadline()
         version = self.version
         path = version.source.data.data_file(version.files().entry(file))
@@ -364,7 +364,7 @@ class _Trial:
         definition: IndexDefinition,
         built_bytes: int,
     ) -> bytes | None:
-        """Builds an index; None if the file lacks the column, or an error prevents it."""
+        """Build an index; None if the file lacks the column, or an error prevents it."""
         if column is None:
             return None
         name, key = split_map_key(column.name)
@@ -385,7 +385,7 @@ class _Trial:
         return self.version.file_schema(int(self.version.files().columns.schema_ids[file]))
 
     def _field_in_file(self, written: TableSchema, column: str) -> DataField | None:
-        """Returns a column, or one key of it, in the file; None if the file lacks it or has another type."""
+        """Return a column, or one key of it, in the file; None if the file lacks it or has another type."""
         name, key = split_map_key(column)
         current = self.version.schema.by_name[name]
         field = written.by_id.get(current.id)
@@ -411,7 +411,7 @@ class _Trial:
     def _existing(
         self, file: int, written: TableSchema, predicate: BoundPredicate
     ) -> tuple[BoundPredicate, _Payloads]:
-        """Returns a filter in the file's columns, and the file's own indexes for it."""
+        """Return a filter in the file's columns, and the file's own indexes for it."""
         existing: _Payloads = {}
         if predicate == ALWAYS_TRUE:
             return predicate, existing

@@ -40,7 +40,7 @@ from app.work import LEDGER, Claim
 
 
 def aggregate(version: Version, request: AggregateRequest, limits: Limits) -> AggregateAnswer:
-    """Computes the aggregates of a version; ignores the request's selector.
+    """Compute the aggregates of a version; ignore the request's selector.
 
     Raises:
         FilterError: the filter cannot be read, a column is missing, or groups are asked for more than counts.

@@ -45,7 +45,7 @@ class Facets:
     _sizes: dict[Any, tuple[Value | None, int]] = field(default_factory=dict)
 
     def take(self, files: NDArray[np.int64]) -> list[int]:
-        """Counts the rows of files whose matching rows are known; returns files whose values are not."""
+        """Count the rows of files whose matching rows are known; return files whose values are not."""
         if self.column.id in self.question.doubts:
             return [int(file) for file in files]
         if self._position is not None:
@@ -72,7 +72,7 @@ class Facets:
         return list(open_numbers)
 
     def groups(self, opened: NDArray[np.int64], top: int | None) -> tuple[list[AggregateGroup], int]:
-        """Returns the largest ``top`` groups, with bounds for open files, and the number of all groups."""
+        """Return the largest ``top`` groups, with bounds for open files, and the number of all groups."""
         if self._position is None:
             rows = int(self.state.rows_left[opened].sum())
             may_add = dict.fromkeys(self._sizes, rows)
@@ -115,7 +115,7 @@ class Facets:
 def _cached_counts(
     version: Version, state: PlanState, column: DataField, files: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int64], _Counts]]:
-    """Yields the positions in ``files`` and the counts of each partition of a manifest that is all there."""
+    """Yield the positions in ``files`` and the counts of each partition of a manifest that is all there."""
     columns = state.files.columns
     is_whole = state.rows_left[files] == columns.row_counts[files]
     for number, part, rows in state.files.by_manifest(files):
@@ -139,7 +139,7 @@ def _cached_counts(
 def _count_all(
     version: Version, state: PlanState, column: DataField, files: NDArray[np.int64]
 ) -> _Counts | None:
-    """Counts all rows of files by value; None if an index does not determine them."""
+    """Count all rows of files by value; None if an index does not determine them."""
     counts: Counter[Value | None] = Counter()
     remaining = len(files)
     for values in open_files(version, state, files, [column.id], []):

@@ -34,7 +34,7 @@ class Question:
 
     @classmethod
     def of(cls, version: Version, request: AggregateRequest) -> Question:
-        """Resolves the columns of a request.
+        """Resolve the columns of a request.
 
         Raises FilterError for a missing column, or groups with more than counts by one column; RequestError
         if a function or a group is not defined for its column.
@@ -83,7 +83,7 @@ def _check(aggregate: AggregateFunction, column: DataField | None) -> None:
 
 
 def type_of(aggregate: AggregateFunction, column: DataField | None) -> DataType:
-    """Returns the type of an aggregate's value."""
+    """Return the type of an aggregate's value."""
     if column is None or aggregate.function is Function.COUNT:
         return _COUNT_TYPE
     if aggregate.function is Function.SUM:

@@ -103,7 +103,7 @@ class Totals:
             self._parts.append(_Part(aggregate, column, is_known, settled, determined))
 
     def take(self, files: NDArray[np.int64]) -> list[int]:
-        """Adds files whose matching rows are determined; returns those that leave an aggregate open.
+        """Add files whose matching rows are determined; return those that leave an aggregate open.
 
         A file is settled for all aggregates or for none: callers add their own values of the others. Still,
         its value of one aggregate narrows the bounds of that one.
@@ -131,7 +131,7 @@ class Totals:
         return [int(file) for file in files[~is_settled]]
 
     def groups(self, opened: NDArray[np.int64], top: int | None) -> tuple[list[AggregateGroup], int]:  # noqa: ARG002 - of groups
-        """Returns the one group, widened by open files. Raises RequestError if a sum exceeds its type."""
+        """Return the one group, widened by open files. Raises RequestError if a sum exceeds its type."""
         values = [self._value(part, opened) for part in self._parts]
         if all(value.exact for value in values):
             # Callers need not read the open files then.
@@ -142,7 +142,7 @@ class Totals:
         return column.id in self.question.doubts
 
     def _is_plain(self, column: DataField | None) -> bool:
-        """Returns True if the number of matching rows is enough: COUNT of rows, or a partition column."""
+        """Return True if the number of matching rows is enough: COUNT of rows, or a partition column."""
         return column is None or (column.id in self.question.places and not self._is_doubted(column))
 
     def _statistics(self, part: _Part, files: NDArray[np.int64]) -> _Statistics | None:
@@ -175,7 +175,7 @@ class Totals:
         return _Statistics(bounds, np.where(is_empty, 0, matching - bounds.null_count), is_known)
 
     def _are_written_alike(self, files: NDArray[np.int64], column: DataField) -> NDArray[np.bool_]:
-        """Returns True for files in which a column has its present type, shape (k,)."""
+        """Return True for files in which a column has its present type, shape (k,)."""
         schema_ids = self.state.files.columns.schema_ids[files]
         alike = np.zeros(len(files), np.bool_)
         for number in np.unique(schema_ids).tolist():
@@ -185,7 +185,7 @@ class Totals:
         return alike
 
     def _counts_at_once(self, part: _Part, files: NDArray[np.int64], at: NDArray[np.int64]) -> Counts:
-        """Counts values of files without indexes; ``at``: their positions in the statistics."""
+        """Count values of files without indexes; ``at``: their positions in the statistics."""
         if part.column is None:
             return ((0, int(self.state.rows_left[files].sum())),)
         if not self._is_plain(part.column):
@@ -195,7 +195,7 @@ class Totals:
         return [(value, count) for value, count in counts if value is not None]
 
     def _take_file(self, values: FileValues) -> bool:
-        """Adds a file's index; returns True if it determines every aggregate."""
+        """Add a file's index; return True if it determines every aggregate."""
         counts: dict[int, Counts] = {}
         for number, part in enumerate(self._parts):
             if part.column is None or part.is_known[values.file] or self._is_doubted(part.column):
@@ -266,7 +266,7 @@ class Totals:
 
 
 def _holds(data_type: DataType, value: Value | None) -> bool:
-    """Returns True if a type can hold a value; sums may exceed theirs."""
+    """Return True if a type can hold a value; sums may exceed theirs."""
     if not isinstance(value, int):
         return True
     if data_type.root is TypeRoot.DECIMAL:

@@ -42,7 +42,7 @@ class FileValues:
     index: FileIndex | None
 
     def matching(self) -> tuple[BitMap | None, int]:
-        """Returns the matching rows (None: all of the file), and their number.
+        """Return the matching rows (None: all of the file), and their number.
 
         Raises NotKnownError if only the number is known.
         """
@@ -55,14 +55,14 @@ class FileValues:
         return None, count
 
     def has_column(self, column: DataField) -> bool:
-        """Returns True if the file's schema has a column. Raises NotKnownError for another type."""
+        """Return True if the file's schema has a column. Raises NotKnownError for another type."""
         written = self._written.get(column.id)
         if written is not None and not written.type.same_kind(column.type):
             raise NotKnownError
         return written is not None
 
     def row_index(self, column: DataField, *, counts_only: bool = False) -> tuple[RowIndex, KeySpace]:
-        """Opens an index that has the rows of each value of a column, or at least which rows have one.
+        """Open an index that has the rows of each value of a column, or at least which rows have one.
 
         Raises NotKnownError without such an index, or if values that differ may share a key in it;
         CorruptIndexError if it is damaged.
@@ -86,7 +86,7 @@ class FileValues:
     def counts(
         self, column: DataField, rows: BitMap | None, count: int
     ) -> Iterator[tuple[Value | None, int]]:
-        """Counts ``count`` rows by value of a column (None: NULL)."""
+        """Count ``count`` rows by value of a column (None: NULL)."""
         if not self.has_column(column):
             yield None, count
             return
@@ -118,7 +118,7 @@ def open_files(
     columns: Collection[int],
     warnings: list[str],
 ) -> Iterator[FileValues]:
-    """Yields files with their indexes on columns; without an index, or with a warning, if it is damaged."""
+    """Yield files with their indexes on columns; without an index, or with a warning, if it is damaged."""
     indexes, schema_ids = FileIndexes(version), state.files.columns.schema_ids
     has_index = np.zeros(len(files), np.bool_)
     if columns and version.schema.options.file_index_read:
@@ -149,7 +149,7 @@ _CONTINUATION: Final = bytes(range(0x80, 0xC0))
 def partition_counts(
     version: Version, state: PlanState, place: int, files: NDArray[np.int64]
 ) -> list[tuple[Value | None, int]]:
-    """Counts the remaining rows of files by value of the partition column at ``place``."""
+    """Count the remaining rows of files by value of the partition column at ``place``."""
     column, codes = version.schema.partition_fields[place], state.files.columns.partition_codes[files]
     counts = []
     for members in group_rows(codes):
@@ -170,7 +170,7 @@ class Ends:
 
     @classmethod
     def of(cls, bounds: ColumnBounds | None, data_type: DataType, rows: NDArray[np.int64]) -> Ends:
-        """Bounds the values of files, given the number of matching rows of each, int64, shape (n,)."""
+        """Bound the values of files, given the number of matching rows of each, int64, shape (n,)."""
         if bounds is None:
             return cls()
         # A file whose values are all NULL has no bounds, and none are needed.
@@ -187,7 +187,7 @@ class Ends:
         )
 
     def around(self, function: Function, settled: Value | None) -> tuple[Value | None, Value | None]:
-        """Returns the range of a MIN or MAX that is ``settled`` without open files."""
+        """Return the range of a MIN or MAX that is ``settled`` without open files."""
         if settled is None:
             return self.low, self.high
         if function is Function.MIN:
@@ -196,7 +196,7 @@ class Ends:
 
 
 def as_read(value: Value, data_type: DataType) -> Value:
-    """Converts a stored value to the one that Spark reads: CHAR is padded, timestamps are cut."""
+    """Convert a stored value to the one that Spark reads: CHAR is padded, timestamps are cut."""
     if isinstance(value, bytes) and data_type.root is TypeRoot.CHAR:
         characters = len(value.translate(None, _CONTINUATION))
         return value + _BLANK * (data_type.precision - characters)
@@ -206,12 +206,12 @@ def as_read(value: Value, data_type: DataType) -> Value:
 
 
 def _low_end(stored: Value, data_type: DataType) -> Value:
-    """Returns a lower bound of values, stored or read, from this stored one on."""
+    """Return a lower bound of values, stored or read, from this stored one on."""
     return min(stored, as_read(stored, data_type))
 
 
 def _high_end(stored: Value, data_type: DataType) -> Value | None:
-    """Returns an upper bound of values, stored or read, up to this stored one; None if unknown."""
+    """Return an upper bound of values, stored or read, up to this stored one; None if unknown."""
     if data_type.root is TypeRoot.CHAR and isinstance(stored, bytes):
         # A prefix of the bound that continues below a blank is above it when padded.
         return None if any(byte < _BLANK[0] for byte in stored) else as_read(stored, data_type)

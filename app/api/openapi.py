@@ -172,7 +172,7 @@ def operation(
     tagged: bool = False,
     streams: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Describes a route to FastAPI.
+    """Describe a route to FastAPI.
 
     ``answer``: shape of the answer in JSON; None if it has only other forms. ``tagged``: answers have an
     ``ETag``, and are 304 for callers who send it. ``streams``: descriptions of other forms of the answer, by
@@ -241,7 +241,7 @@ def _headers(*names: str) -> dict[str, Any]:
 
 
 def text_operation(description: str) -> dict[str, Any]:
-    """Describes a route whose answer is plain text."""
+    """Describe a route whose answer is plain text."""
     content = {"text/plain": {"schema": {"type": "string"}}}
     always = {status: {"description": _DESCRIPTIONS[status]} for status in sorted(_ALWAYS)}
     return {
@@ -251,7 +251,7 @@ def text_operation(description: str) -> dict[str, Any]:
 
 
 def document(app: FastAPI) -> dict[str, Any]:
-    """Builds the OpenAPI document of ``app`` once."""
+    """Build the OpenAPI document of ``app`` once."""
     if app.openapi_schema is None:
         made = get_openapi(
             title=app.title,

@@ -46,7 +46,10 @@ class TableLooks:
         )
 
     async def identity(self, watched: Watched, look: Callable[[], Awaitable[str]]) -> str:
-        """The identity of a version at the next poll; one ``look``, which may raise, serves all callers."""
+        """Return the identity of a version at the next poll.
+
+        One ``look``, which may raise, serves all callers.
+        """
         polling = self._polls.get(watched)
         if polling is None:
             polling = self._polls[watched] = asyncio.create_task(self._poll(watched, look))
@@ -56,7 +59,7 @@ class TableLooks:
 
     @asynccontextmanager
     async def turn(self, bulkhead: Bulkhead, seconds: float) -> AsyncIterator[None]:
-        """Holds one of the few slots in which answers to waiting callers of a warehouse are computed."""
+        """Hold one of the few slots in which answers to waiting callers of a warehouse are computed."""
         slots = self._slots[bulkhead]
         try:
             async with asyncio.timeout(seconds):
@@ -108,7 +111,7 @@ class Runtime:
 
     @classmethod
     def start(cls, settings: Settings, service: IndexService, observer: Observer = NOBODY) -> Self:
-        """Starts the watch and the threads."""
+        """Start the watch and the threads."""
         budget = MemoryBudget.of(settings)
         if _log.isEnabledFor(logging.INFO):
             for event, members in (
@@ -129,7 +132,7 @@ class Runtime:
         return cls(settings, service, watch, budget, bulkheads, parsers, bulkheads[None], TableLooks())
 
     async def run(self, work: Callable[[], T], *, is_begun: bool = False) -> T:
-        """Runs blocking ``work`` in a thread before the deadline.
+        """Run blocking ``work`` in a thread before the deadline.
 
         Args:
             is_begun: part of the answer is sent already, so the work is never refused.
@@ -171,15 +174,15 @@ class Runtime:
             cancellation.cancel()
 
     async def parse(self, work: Callable[[], T]) -> T:
-        """Runs ``work`` as :meth:`run` does, in a thread that no storage holds up."""
+        """Run ``work`` as :meth:`run` does, in a thread that no storage holds up."""
         return await replace(self, bulkhead=self.parsers[self.bulkhead.warehouse]).run(work)
 
     def for_nobody(self) -> Self:
-        """A copy for work that belongs to no single request."""
+        """Return a copy for work that belongs to no single request."""
         return replace(self, receive=None, observer=NOBODY)
 
     async def answer(self, work: Callable[[], object]) -> Response:
-        """Answers with the result of blocking ``work`` in JSON."""
+        """Answer with the result of blocking ``work`` in JSON."""
 
         # Encoding may take long, so the thread does it too.
         def write() -> bytes:
@@ -190,7 +193,7 @@ class Runtime:
         return Response(await self.run(write), media_type="application/json")
 
     def close(self) -> None:
-        """Ends the watch and the threads, and drops work that has not started."""
+        """End the watch and the threads, and drop work that has not started."""
         self.watch.stop()
         for bulkhead in (*self.bulkheads.values(), *self.parsers.values()):
             bulkhead.close()
@@ -217,7 +220,7 @@ async def _disconnected(receive: Receive) -> None:
 
 
 def runtime_of(request: Request) -> Runtime:
-    """The runtime for a request, with the threads of the warehouse that it names."""
+    """Return the runtime for a request, with the threads of the warehouse that it names."""
     runtime: Runtime = request.app.state.runtime
     return replace(
         runtime,

@@ -50,7 +50,7 @@ def build(
     advance: Advance = ignore_progress,
     kept: Payloads | None = None,
 ) -> BuiltIndex:
-    """Builds the container that the engine would write for a data file.
+    """Build the container that the engine would write for a data file.
 
     Args:
         columns: one value a row, for every column to index.
@@ -93,7 +93,7 @@ def _payload(keys: KeyColumn, definition: IndexDefinition) -> bytes | None:
 
 
 def write_file(path: Path, content: bytes, *, replace: bool = False) -> None:
-    """Writes a file under its final name once it is complete on the disk.
+    """Write a file under its final name once it is complete on the disk.
 
     Raises RequestError if the name is taken, StorageError if it cannot be written; then nothing is left
     behind.

@@ -56,13 +56,13 @@ Advance: TypeAlias = "Callable[[int], None]"
 
 
 def ignore_progress(_done: int) -> None:
-    """Drops progress."""
+    """Drop progress."""
 
 
 def read_columns(
     file: DataFile, names: Collection[str], advance: Advance = ignore_progress
 ) -> dict[str, pa.ChunkedArray]:
-    """Reads columns, one value a row.
+    """Read columns, one value a row.
 
     ``names``: columns, or ``column[key]`` for the values of a map column under one key. Raises
     IndexWriteError if a map has a key twice, CorruptFileError for a damaged file, StorageError.
@@ -92,7 +92,7 @@ def _declared_type(file: DataFile, column: str, key: str | None) -> pa.DataType:
 
 
 def values_under(maps: pa.MapArray, key: str, *, column: str, first_row: int) -> pa.Array:
-    """Returns one value a row: null if the map is null, lacks the key or has null under it.
+    """Return one value a row: null if the map is null, lacks the key or has null under it.
 
     ``first_row``: row of the first map in the file, for errors. Raises IndexWriteError if a map has the key
     twice.
@@ -224,7 +224,7 @@ class DataFile:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Reads schema and row count.
+        """Read schema and row count.
 
         Raises FileMissingError, StorageError, UnsupportedFormatError, or CorruptFileError for a damaged file.
         """
@@ -247,7 +247,7 @@ class DataFile:
                     assert_never(data_format)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yields all rows in order; batches may have more columns than requested.
+        """Yield all rows in order; batches may have more columns than requested.
 
         Raises CorruptFileError for a damaged file or a value that Arrow cannot hold, StorageError.
         """

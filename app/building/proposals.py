@@ -55,7 +55,7 @@ class ColumnAdvice:
 def advise(
     file: DataFile, types: ColumnTypes, advance: Advance = ignore_progress
 ) -> tuple[ColumnAdvice, ...]:
-    """Judges every column of a data file that belongs to its table, in order.
+    """Judge every column of a data file that belongs to its table, in order.
 
     Raises CorruptFileError for a damaged file, StorageError if it cannot be read.
     """
@@ -68,7 +68,7 @@ def advise(
 
 
 def table_options(advice: tuple[ColumnAdvice, ...]) -> dict[str, str]:
-    """Returns the table options that declare the proposed indexes."""
+    """Return the table options that declare the proposed indexes."""
     indexes = [column.index for column in advice if column.index]
     options = {
         f"file-index.{kind}.columns": ",".join(index.column for index in indexes if index.kind == kind)
@@ -132,7 +132,7 @@ def _proposals(profile: ColumnProfile) -> list[tuple[IndexKind, Proposal[Any]]]:
 
 
 def size_warning(file: DataFile, advice: tuple[ColumnAdvice, ...]) -> str | None:
-    """Warns of the size of all proposed indexes together; None if they are small for the data file."""
+    """Warn of the size of all proposed indexes together; None if they are small for the data file."""
     size_bytes = sum(column.size_bytes for column in advice)
     if size_bytes <= file.size_bytes * _LARGEST_PART:
         return None

@@ -43,7 +43,7 @@ class ActualValues:
 
     @classmethod
     def of(cls, column: KeyColumn) -> Self:
-        """Groups the rows of a column by their keys."""
+        """Group the rows of a column by their keys."""
         distinct = column.distinct()
         ranks = np.full(column.row_count, -1, np.int64)
         ranks[column.value_rows] = distinct.codes
@@ -52,31 +52,31 @@ class ActualValues:
         return cls(column, distinct.keys, ranks, grouped, np.concatenate([[0], np.cumsum(counts)]))
 
     def key(self, rank: int) -> Key:
-        """Returns one of the keys."""
+        """Return one of the keys."""
         if not isinstance(self.keys, BytesColumn):
             return int(self.keys[rank])
         view = self.keys.view(rank)
         return b"" if view is None else bytes(view)
 
     def rows_of(self, rank: int) -> BitMap:
-        """Returns the rows with one key."""
+        """Return the rows with one key."""
         return bitmap_of(self.grouped[self.starts[rank] : self.starts[rank + 1]])
 
     def rows_where(self, chosen: NDArray[np.bool_]) -> BitMap:
-        """Returns the rows whose key is chosen, by a flag per key."""
+        """Return the rows whose key is chosen, by a flag per key."""
         # Rows without a key have rank -1, and so the flag appended last.
         return bitmap_of(np.flatnonzero(np.append(chosen, False)[self.ranks]).astype(np.uint32))
 
     def null_rows(self) -> BitMap:
-        """Returns the rows without a value."""
+        """Return the rows without a value."""
         return bitmap_of(self.column.null_rows)
 
     def value(self, rank: int) -> Json:
-        """Returns a value that has one of the keys."""
+        """Return a value that has one of the keys."""
         return to_json(self.column.space.value(self.key(rank)), self.column.data_type)
 
     def shown(self, rank: int) -> str:
-        """Formats :meth:`value` for people, cut if it is long."""
+        """Format :meth:`value` for people, cut if it is long."""
         return f"{json.dumps(self.value(rank), ensure_ascii=False):.100}"
 
 
@@ -100,7 +100,7 @@ class Mismatch:
 def find_mismatch(
     index: ExactIndex, actual: ActualValues, checked: NDArray[np.int64], random: np.random.Generator
 ) -> Mismatch | None:
-    """Returns the first row that an index skips, else one that it names wrongly; None if all are right.
+    """Return the first row that an index skips, else one that it names wrongly; None if all are right.
 
     ``checked``: ranks of the keys to look up, ascending. Raises CorruptIndexError if the index cannot be
     decoded.
@@ -159,7 +159,7 @@ def _values(index: BitSlicedIntegers) -> Iterator[_Numbers]:
 def _wrong_numbers(
     parts: list[_Numbers], numbered: NDArray[np.int64], actual: ActualValues, checked: NDArray[np.int64]
 ) -> Iterator[Mismatch]:
-    """Yields the first skipped row, and a wrongly named one, by numbers that differ from their keys'.
+    """Yield the first skipped row, and a wrongly named one, by numbers that differ from their keys'.
 
     ``parts``: rows with the numbers that the index gives them. ``numbered``: keys of the index, shape (n, 2):
     rank and number of each.
@@ -236,7 +236,7 @@ class BloomFindings:
 def find_refused(
     stack: FileStack[object], actual: ActualValues, checked: NDArray[np.int64], random: np.random.Generator
 ) -> Mismatch | None:
-    """Returns the first row whose value an index, in a stack of one file, refuses; None if there is none.
+    """Return the first row whose value an index, in a stack of one file, refuses; None if there is none.
 
     ``random``: chooses keys of a bloom filter to ask one by one, as plans do; the others are looked up
     together.
@@ -260,7 +260,7 @@ def find_refused(
 
 
 def measure(bloom: BloomFilter, actual: ActualValues, random: np.random.Generator) -> BloomFindings:
-    """Measures the rate of absent values that a filter admits, and computes the expected one."""
+    """Measure the rate of absent values that a filter admits, and compute the expected one."""
     size_bits, distinct = 8 * len(bloom.bits), len(actual.keys)
     absent = _absent_keys(actual, random)
     rate = float(_admitted(bloom, absent).mean()) if len(absent) else None

@@ -77,7 +77,7 @@ def verify(
     sample: int | None = None,
     advance: Advance = ignore_progress,
 ) -> Verification:
-    """Verifies a container against the data.
+    """Verify a container against the data.
 
     Args:
         column_of: reads a column, or the values of ``column[key]``; called once per indexed column. Raises

@@ -102,7 +102,7 @@ def _program(commands: tuple[str, ...]) -> typer.Typer:
 
 
 def _nothing() -> None:
-    """Placeholder for a command in the list."""
+    """Stand for a command in the list."""
 
 
 def _print_version(requested: bool) -> None:  # noqa: FBT001 - typer passes it by position
@@ -121,7 +121,7 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command line."""
+    """Run the command line."""
     words = sys.argv
     if _COMPLETION in os.environ:
         # A shell passes the line to complete in a variable: bash in the first, zsh and fish in the second.

@@ -58,14 +58,14 @@ class Invocation(Generic[Asks]):
         return self.opened.table(self.table_name or "")
 
     def read(self, **more: object) -> Asks:
-        """Builds the request with further members. Raises RequestError: a value is not allowed."""
+        """Build the request with further members. Raises RequestError: a value is not allowed."""
         return self.request.read({**self.members, **more})
 
 
 def asks(
     request: type[Request], *members: str, flags: Mapping[str, str] | None = None, **defaults: object
 ) -> Callable[[Callable[..., object]], Callable[..., None]]:
-    """Turns a function that answers an invocation into a command.
+    """Turn a function that answers an invocation into a command.
 
     ``members``: members of the request that the command offers as options. ``flags``: names of options that
     differ from their member's. ``defaults``: values of members that differ on the command line.
@@ -129,7 +129,7 @@ class _Option:
         self.annotation = Annotated[taken if self.default is not None else taken | None, option]
 
     def read(self, given: Any) -> Any:
-        """Converts the texts of the option to the member's value."""
+        """Convert the texts of the option to the member's value."""
         if self._is_list:
             return [self._read(each) for each in given] if given else None
         return self._read(given)

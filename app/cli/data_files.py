@@ -50,7 +50,7 @@ OutOption = Annotated[
 
 
 def read_file(path: Path) -> bytes:
-    """Reads a local file."""
+    """Read a local file."""
     try:
         return local_files.content(path)
     except FileNotFoundError as error:
@@ -60,7 +60,7 @@ def read_file(path: Path) -> bytes:
 
 
 def read_schema(path: Path | None) -> TableSchema | None:
-    """Reads the schema file of an option."""
+    """Read the schema file of an option."""
     return None if path is None else TableSchema.read(read_file(path))
 
 
@@ -80,7 +80,7 @@ def column_types(file: DataFile, schema: TableSchema | None, columns: Sequence[s
 
 @contextmanager
 def progress(label: str, total: int | None) -> Iterator[Advance]:
-    """Shows a progress bar on standard error if that is a terminal."""
+    """Show a progress bar on standard error if that is a terminal."""
     parts = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
     is_watched = sys.stderr.isatty()
     with Progress(*parts, console=Console(stderr=True), transient=True, disable=not is_watched) as bar:

@@ -76,26 +76,26 @@ class JobOptions(WarehouseOptions):
     as_json: JsonOption = False
 
     def table(self, name: str) -> JobTable:
-        """Opens the table of ``DATABASE.TABLE``."""
+        """Open the table of ``DATABASE.TABLE``."""
         opened = self.open()
         opened.table(name)
         url = opened.settings.warehouses[opened.warehouse]
         return JobTable.open(url, name, allow_external=opened.settings.allow_external)
 
     def share(self, name: str, url: str, columns: Iterable[str]) -> None:
-        """Fills a shared cache with the files that plans read when they filter on ``columns``."""
+        """Fill a shared cache with the files that plans read when they filter on ``columns``."""
         opened, (database, _, table) = self.open(), name.partition(".")
         with closing(create_service(opened.settings.with_shared_cache(url))) as service:
             version = service.resolve(TableRef(opened.warehouse, database, table), SnapshotSelector())
             service.share(version, sorted(columns))
 
     def report(self, report: object) -> None:
-        """Prints the report of a job."""
+        """Print the report of a job."""
         print_answer(report, as_json=self.as_json)
 
     @contextmanager
     def spark(self) -> Iterator[SparkSession]:
-        """Opens a session for the block. SettingsError: Spark is missing, or does not start."""
+        """Open a session for the block. SettingsError: Spark is missing, or does not start."""
         try:
             from pyspark.sql import SparkSession  # noqa: PLC0415 - only jobs need Spark and the client
 

@@ -59,7 +59,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the service's JS
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Expands each parameter that is a dataclass into one option per field, for typer."""
+    """Expand each parameter that is a dataclass into one option per field, for typer."""
     parameters = inspect.signature(command, eval_str=True).parameters
     groups: dict[str, Any] = {
         name: parameter.annotation
@@ -92,7 +92,7 @@ class WarehouseOptions:
     allow_external: AllowExternal = None
 
     def open(self) -> Opened:
-        """Opens the service of the warehouse; see :meth:`Opened.warehouse_of`."""
+        """Open the service of the warehouse; see :meth:`Opened.warehouse_of`."""
         return Opened.warehouse_of(self.warehouse, self.allow_external)
 
 
@@ -106,7 +106,7 @@ class Opened:
 
     @classmethod
     def warehouse_of(cls, option: str | None, allow_external: Sequence[str] | None = None) -> Opened:
-        """Opens the warehouse of ``--warehouse``."""
+        """Open the warehouse of ``--warehouse``."""
         external = tuple(allow_external) if allow_external else None
         configured = Settings.load(allow_external=external)
         if option is None and len(configured.warehouses) == 1:
@@ -121,12 +121,12 @@ class Opened:
 
     @classmethod
     def local_files(cls) -> Opened:
-        """Opens this machine's files as a warehouse; paths are absolute, without the first slash."""
+        """Open this machine's files as a warehouse; paths are absolute, without the first slash."""
         settings = Settings.load(warehouses={_LOCAL: "file:///"})
         return cls(create_service(settings), settings, _LOCAL)
 
     def table(self, name: str) -> TableRef:
-        """Reads ``DATABASE.TABLE``."""
+        """Read ``DATABASE.TABLE``."""
         database, dot, table = name.partition(".")
         existing = self.service.databases(self.warehouse) if database == self.warehouse else None
         if existing is not None and database not in existing and "." in table:
@@ -168,19 +168,19 @@ def parse_pairs(option: str, written: Sequence[str] | None, form: str = "NAME=VA
 
 
 def parse_filter(text: str | None) -> Any:
-    """Decodes a filter in JSON; returns SQL text unchanged."""
+    """Decode a filter in JSON; return SQL text unchanged."""
     if text is None or not text.lstrip().startswith("{"):
         return text
     return parse_object("--filter", text, '{"kind": "LEAF", ...}')
 
 
 def parse_partition(text: str) -> dict[str, Any]:
-    """Decodes the partition of ``--partition``."""
+    """Decode the partition of ``--partition``."""
     return parse_object("--partition", text, '{"dt": "2025-08-01"}')
 
 
 def parse_object(option: str, text: str, example: str) -> dict[str, Any]:
-    """Decodes the JSON object of an option."""
+    """Decode the JSON object of an option."""
     expected = f"a JSON object such as '{example}' is expected"
     try:
         value = read_json(text.encode(errors="surrogateescape"), option)

@@ -30,7 +30,7 @@ class InWords(NamedTuple):
 
 
 def print_answer(answer: object, *, as_json: bool) -> None:
-    """Prints an answer as the service's JSON on one line, or for people."""
+    """Print an answer as the service's JSON on one line, or for people."""
     answer, print_words = answer if isinstance(answer, InWords) else (answer, print_members)
     if as_json:
         sys.stdout.write(write_json(answer).decode() + "\n")
@@ -39,13 +39,13 @@ def print_answer(answer: object, *, as_json: bool) -> None:
 
 
 def plain(answer: object) -> Any:
-    """Converts an answer to plain JSON values, as a caller of the service reads it."""
+    """Convert an answer to plain JSON values, as a caller of the service reads it."""
     # Tables are printed from the JSON, so that people and programs see equal values.
     return read_json(write_json(answer))
 
 
 def print_members(answer: Mapping[str, Any], place: str = "") -> None:
-    """Prints a JSON object: lists of objects as tables, other members as lines; skips empty ones."""
+    """Print a JSON object: lists of objects as tables, other members as lines; skip empty ones."""
     for name, value in answer.items():
         if name == "warnings":
             print_warnings(value)
@@ -59,7 +59,7 @@ def print_members(answer: Mapping[str, Any], place: str = "") -> None:
 
 
 def print_records(records: Sequence[Mapping[str, Any]]) -> None:
-    """Prints JSON objects as rows; an inner list of objects gives one row for each of its objects."""
+    """Print JSON objects as rows; an inner list of objects gives one row for each of its objects."""
     rows = [row for record in records for row in _rows(record)]
     columns = dict.fromkeys(name for row in rows for name, value in row.items() if value not in _NOTHING)
     print_table(tuple(columns), ([row.get(name) for name in columns] for row in rows))
@@ -80,7 +80,7 @@ def _is_records(value: object) -> bool:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Prints rows under a header; None is a dash, and a tuple is lines of text."""
+    """Print rows under a header; None is a dash, and a tuple is lines of text."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
@@ -91,24 +91,24 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 
 def print_warnings(warnings: Iterable[str]) -> None:
-    """Prints each warning on a line."""
+    """Print each warning on a line."""
     for warning in warnings:
         print_line(f"warning: {warning}")
 
 
 def print_line(text: str) -> None:
-    """Prints one line of text, taken literally."""
+    """Print one line of text, taken literally."""
     _console().print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def print_error(error: Exception, message: str | None = None) -> None:
-    """Prints an error to standard error, and each of its notes on a line of its own."""
+    """Print an error to standard error, and each of its notes on a line of its own."""
     for line in (f"error: {error if message is None else message}", *getattr(error, "__notes__", ())):
         typer.echo(printable(line), err=True)
 
 
 def printable(text: str) -> str:
-    """Escapes control characters, and hides the user and password of a URL."""
+    """Escape control characters, and hide the user and password of a URL."""
     shown = _UNSEEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
     # The terminal's encoding may lack characters.
     encoding = sys.stdout.encoding or "utf-8"
@@ -155,7 +155,7 @@ class ExplainedFile(NamedTuple):
 
 
 def print_explanation(files: Iterable[ExplainedFile]) -> None:
-    """Prints the steps of every file, once for all files with equal ones."""
+    """Print the steps of every file, once for all files with equal ones."""
     groups: dict[object, list[ExplainedFile]] = {}
     for file in files:
         groups.setdefault((file.decision, *map(_question, file.steps)), []).append(file)

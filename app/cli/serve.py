@@ -88,7 +88,7 @@ def serve(  # noqa: PLR0913 - a parameter for each flag
 
 
 def run_service(settings: Settings, greet: Callable[[Settings, IndexService], None]) -> None:
-    """Calls ``greet`` and serves until the process is told to stop. SettingsError: it cannot."""
+    """Call ``greet`` and serve until the process is told to stop. SettingsError: it cannot."""
     _check_address(settings)
     _check_certificate(settings)
     _check_port(settings)
@@ -213,7 +213,7 @@ _LISTING_SECONDS: Final = 10.0
 
 
 def show_banner(settings: Settings, service: IndexService) -> None:
-    """Prints the explorer's address and each warehouse's databases, if there is a terminal."""
+    """Print the explorer's address and each warehouse's databases, if there is a terminal."""
     if sys.stdout.isatty():
         # In a thread: a slow terminal or storage must not delay the service.
         threading.Thread(target=_print_banner, args=(settings, service), name="banner", daemon=True).start()
@@ -227,7 +227,7 @@ def explorer_place(settings: Settings) -> str:
 
 
 def address_of(settings: Settings) -> str:
-    """The service's URL for this machine."""
+    """Return the service's URL for this machine."""
     scheme = "http" if settings.tls_certificate is None else "https"
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     if settings.host in ("127.0.0.1", "0.0.0.0", "::", "::1"):  # noqa: S104 - compared

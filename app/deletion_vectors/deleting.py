@@ -50,7 +50,7 @@ class EncodedVector:
 
     @classmethod
     def encode(cls, data_file: str, rows: Rows, *, is64: bool) -> Self:
-        """Encodes rows as a vector. Raises RequestError: they are no positions that this width holds."""
+        """Encode rows as a vector. Raises RequestError: they are no positions that this width holds."""
         try:
             positions = positions_of(rows)
             # The engine writes an empty vector without even a first bitmap.
@@ -69,7 +69,7 @@ class VectorFile:
 
 
 def write_file(vectors: Iterable[EncodedVector], name: str) -> VectorFile:
-    """Writes all vectors into one file. Raises RequestError: two vectors are of one data file."""
+    """Write all vectors into one file. Raises RequestError: two vectors are of one data file."""
     file = _OpenFile()
     for vector in _without_repetition(vectors):
         file.append(vector)
@@ -79,7 +79,7 @@ def write_file(vectors: Iterable[EncodedVector], name: str) -> VectorFile:
 def write_files(
     vectors: Iterable[EncodedVector], names: Iterator[str], target_bytes: int
 ) -> tuple[VectorFile, ...]:
-    """Writes vectors into as many files as they fill, in their order; none without vectors.
+    """Write vectors into as many files as they fill, in their order; none without vectors.
 
     ``target_bytes``: a file that exceeds it is followed by another one. Raises RequestError: two vectors are
     of one data file.
@@ -139,7 +139,7 @@ class VectorChange:
 def delete_in_bucket(
     previous: VectorFile | None, deletions: Mapping[str, Rows], name: str, options: VectorOptions
 ) -> VectorChange:
-    """Deletes rows of a bucket of a table that has buckets.
+    """Delete rows of a bucket of a table that has buckets.
 
     Raises RequestError: rows are no row positions, or only a 64-bit vector can hold them. Raises
     CorruptIndexError: the previous file is damaged, or does not fit the index manifest. Raises
@@ -161,7 +161,7 @@ def delete_without_buckets(
     names: Iterator[str],
     options: VectorOptions,
 ) -> VectorChange:
-    """Deletes rows of a partition of an append table without buckets.
+    """Delete rows of a partition of an append table without buckets.
 
     ``contents``: bytes by name of the files that :func:`files_to_read` selects.
 
@@ -189,7 +189,7 @@ def delete_without_buckets(
 def files_to_read(
     previous: Iterable[IndexFileMeta], data_files: Collection[str]
 ) -> tuple[IndexFileMeta, ...]:
-    """Selects the files that have a vector of one of ``data_files``."""
+    """Select the files that have a vector of one of ``data_files``."""
     return tuple(meta for meta in previous if any(vector.data_file in data_files for vector in meta.ranges))
 
 
@@ -208,7 +208,7 @@ def _pending(deletions: Mapping[str, Rows]) -> dict[str, Positions]:
 def _merge(
     file: VectorFile, pending: dict[str, Positions], options: VectorOptions
 ) -> tuple[list[EncodedVector], bool]:
-    """Moves deletions from ``pending`` into a file's vectors; returns all of these, and true if one grew."""
+    """Move deletions from ``pending`` into a file's vectors; return all of these, and true if one grew."""
     vectors = []
     has_grown = False
     for place, old in zip(file.meta.ranges, _read(file), strict=True):

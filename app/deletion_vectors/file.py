@@ -79,7 +79,7 @@ class DeletionVector:
 
 
 def read_vector(buffer: bytes | memoryview, *, offset: int = 0, length: int | None = None) -> DeletionVector:
-    """Reads one record.
+    """Read one record.
 
     ``length``: stated by the index manifest; None skips that comparison. Raises CorruptIndexError: the record
     is cut, of another length, fails its checksum, or holds no vector.
@@ -104,7 +104,7 @@ def read_vector(buffer: bytes | memoryview, *, offset: int = 0, length: int | No
 
 
 def read_vectors(buffer: bytes | memoryview, ranges: Iterable[tuple[int, int]]) -> list[DeletionVector]:
-    """Reads records of a whole file by their offsets and lengths in the index manifest.
+    """Read records of a whole file by their offsets and lengths in the index manifest.
 
     Raises CorruptIndexError: a record is damaged. Raises UnsupportedFormatError: the file is of another
     version.
@@ -114,7 +114,7 @@ def read_vectors(buffer: bytes | memoryview, ranges: Iterable[tuple[int, int]]) 
 
 
 def read_file(buffer: bytes | memoryview) -> list[DeletionVector]:
-    """Reads all records of a whole file, in order.
+    """Read all records of a whole file, in order.
 
     Raises CorruptIndexError: a record is damaged, or other bytes follow the last one. Raises
     UnsupportedFormatError: the file is of another version.
@@ -130,12 +130,12 @@ def read_file(buffer: bytes | memoryview) -> list[DeletionVector]:
 
 
 def write_record(data: bytes) -> bytes:
-    """Wraps a vector from ``vector32.write`` or ``vector64.write`` into a record."""
+    """Wrap a vector from ``vector32.write`` or ``vector64.write`` into a record."""
     return _SIZE.pack(len(data)) + data + _CRC.pack(zlib.crc32(data))
 
 
 def stored_data(buffer: bytes, offset: int) -> bytes:
-    """Returns the vector in the record at ``offset``, which has been read before."""
+    """Return the vector in the record at ``offset``, which has been read before."""
     (size,) = _SIZE.unpack_from(buffer, offset)
     start = offset + _SIZE.size
     return buffer[start : start + size]

@@ -25,7 +25,7 @@ _FIRST_ENTRY: Final = struct.Struct("<qi")
 
 
 def positions_of(rows: Rows) -> Positions:
-    """Converts rows to a set. Raises RequestError: they are no integers, or one is negative."""
+    """Convert rows to a set. Raises RequestError: they are no integers, or one is negative."""
     if isinstance(rows, BitMap):
         return rows
     if isinstance(rows, BitMap64):
@@ -43,7 +43,7 @@ def positions_of(rows: Rows) -> Positions:
 
 
 def union(first: Positions, second: Positions) -> Positions:
-    """Unites two sets."""
+    """Unite two sets."""
     if isinstance(first, BitMap) and isinstance(second, BitMap):
         return first | second
     return _widened(first) | _widened(second)

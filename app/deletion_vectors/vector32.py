@@ -26,7 +26,7 @@ MAX_POSITION: Final = 2**31 - 1
 
 
 def read(data: memoryview) -> BitMap:
-    """Reads the deleted positions of a whole vector, magic included.
+    """Read the deleted positions of a whole vector, magic included.
 
     Raises CorruptIndexError: the bitmap after the magic is not of exactly that length, or has positions
     above :data:`MAX_POSITION`.
@@ -36,7 +36,7 @@ def read(data: memoryview) -> BitMap:
 
 
 def write(positions: Positions) -> bytes:
-    """Encodes a vector as the engine does, with runs if shorter. Raises RequestError: a high position."""
+    """Encode a vector as the engine does, with runs if shorter. Raises RequestError: a high position."""
     if positions and positions.max() > MAX_POSITION:
         raise RequestError(
             f"a 32-bit deletion vector holds positions up to {MAX_POSITION}, not {positions.max()}; vectors "

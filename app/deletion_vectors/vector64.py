@@ -43,7 +43,7 @@ _SHORTEST_ENTRY_BYTES: Final = _KEY.size + 8
 
 
 def read(data: memoryview) -> Positions:
-    """Reads the deleted positions of a whole vector, magic included.
+    """Read the deleted positions of a whole vector, magic included.
 
     Raises CorruptIndexError: a wrong count, keys that do not ascend, a broken bitmap, or bytes after the
     last one.
@@ -75,7 +75,7 @@ def read(data: memoryview) -> Positions:
 
 
 def write(positions: Positions) -> bytes:
-    """Encodes a vector as the engine does. Raises RequestError: a position is too high for a file."""
+    """Encode a vector as the engine does. Raises RequestError: a position is too high for a file."""
     if isinstance(positions, BitMap):
         # The engine widens 32-bit vectors this way: their one key is written even if its bitmap is empty.
         return MAGIC + _COUNT.pack(1) + _KEY.pack(0) + serialize(positions.copy())
@@ -121,7 +121,7 @@ def _read_entry(data: memoryview, at: int) -> tuple[int, BitMap, int]:
 
 
 def _fill_gaps(portable: bytes) -> bytes:
-    """Adds the empty keys that the portable form of 64-bit Roaring leaves out."""
+    """Add the empty keys that the portable form of 64-bit Roaring leaves out."""
     empty = BitMap().serialize()
     entries: list[bytes] = []
     at = _COUNT.size

@@ -88,7 +88,7 @@ Condition: TypeAlias = NullTest | Points | Span
 
 
 def condition(leaf: BoundLeaf, space: KeySpace) -> Condition | None:  # noqa: C901 - a decision table
-    """Translates a leaf into a condition on keys; returns None where keys cannot decide it."""
+    """Translate a leaf into a condition on keys; return None where keys cannot decide it."""
     match leaf.operator:
         case Operator.IS_NULL | Operator.IS_NOT_NULL:
             return NullTest(null=leaf.operator is Operator.IS_NULL)
@@ -153,7 +153,7 @@ OutOfTime: TypeAlias = Callable[[], bool]
 
 
 def never_out_of_time() -> bool:
-    """Always returns false: all keys are looked up, however long it takes."""
+    """Return False: all keys are looked up, however long it takes."""
     return False
 
 
@@ -181,12 +181,12 @@ Result: TypeAlias = Decision | Rows
 
 
 def rows(positions: BitMap, *, exact: bool) -> Result:
-    """Makes an answer from positions: ``SKIP`` if there are none."""
+    """Make an answer from positions: ``SKIP`` if there are none."""
     return Rows(positions, exact) if positions else SKIP
 
 
 def both(left: Result, right: Result) -> Result:
-    """Combines two answers into the answer to ``left AND right``."""
+    """Combine two answers into the answer to ``left AND right``."""
     if left is SKIP or right is SKIP:
         return SKIP
     if isinstance(left, Rows) and isinstance(right, Rows):
@@ -197,7 +197,7 @@ def both(left: Result, right: Result) -> Result:
 
 
 def either(left: Result, right: Result) -> Result:
-    """Combines two answers into the answer to ``left OR right``."""
+    """Combine two answers into the answer to ``left OR right``."""
     if left is SKIP:
         return right
     if right is SKIP:
@@ -277,11 +277,11 @@ class RowIndex(Protocol):
         """Rows with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
 
     def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
-        """Yields the keys of ``rows`` (None: of all rows), ascending, with the number of rows of each."""
+        """Yield the keys of ``rows`` (None: of all rows), ascending, with the number of rows of each."""
 
 
 def select(index: RowIndex, condition: Condition) -> Result:
-    """Selects the rows that meet a condition."""
+    """Select the rows that meet a condition."""
     match condition:
         case NullTest(null=True):
             matching = index.null_rows()
@@ -313,7 +313,7 @@ class RowStack(ABC, Generic[KnownRows]):
 
     @abstractmethod
     def of_file(self, file: int) -> KnownRows:
-        """The index of one file, which must be present and not broken."""
+        """Return the index of one file, which must be present and not broken."""
 
     @abstractmethod
     def null_rows(self) -> Answers:
@@ -336,7 +336,7 @@ class RowStack(ABC, Generic[KnownRows]):
         """Files with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
 
     def answers(self, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime) -> Answers:
-        """Answers a condition for each of ``files``, in their order."""
+        """Answer a condition for each of ``files``, in their order."""
         match condition:
             case Points(keys) if len(keys) > SHORT_LIST and out_of_time():
                 return everywhere(Answer.UNASKED, len(files))

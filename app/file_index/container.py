@@ -41,7 +41,7 @@ _NUL = b"\xc0\x80"
 
 
 def read_name(cursor: Cursor, label: str) -> str:
-    """Reads a name. Raises CorruptIndexError: it is no modified UTF-8, or has half a surrogate pair."""
+    """Read a name. Raises CorruptIndexError: it is no modified UTF-8, or has half a surrogate pair."""
     start = cursor.position
     stored = bytes(cursor.take(cursor.u16(f"length of the {label}"), label))
     try:
@@ -53,7 +53,7 @@ def read_name(cursor: Cursor, label: str) -> str:
 
 
 def write_name(name: str) -> bytes:
-    """Encodes a name after its length. Raises ValueError: it takes more than 65535 bytes."""
+    """Encode a name after its length. Raises ValueError: it takes more than 65535 bytes."""
     stored = encode(name)
     if len(stored) > MAX_NAME_BYTES:
         raise ValueError(f"a name takes at most {MAX_NAME_BYTES} bytes, not {len(stored)}")
@@ -61,7 +61,7 @@ def write_name(name: str) -> bytes:
 
 
 def decode(stored: bytes) -> str:
-    """Decodes modified UTF-8; raises UnicodeDecodeError for bytes that are anything else."""
+    """Decode modified UTF-8; raises UnicodeDecodeError for bytes that are anything else."""
     if b"\0" in stored:
         raise UnicodeDecodeError(
             "modified-utf-8", stored, stored.index(b"\0"), stored.index(b"\0") + 1, "plain NUL"
@@ -75,7 +75,7 @@ def decode(stored: bytes) -> str:
 
 
 def encode(text: str) -> bytes:
-    """Encodes a text as modified UTF-8; raises UnicodeEncodeError for half a surrogate pair."""
+    """Encode a text as modified UTF-8; raises UnicodeEncodeError for half a surrogate pair."""
     units = text.encode("utf-16-be")
     split = "".join(chr(high << 8 | low) for high, low in zip(units[::2], units[1::2], strict=True))
     return split.encode("utf-8", "surrogatepass").replace(b"\0", _NUL)
@@ -123,7 +123,7 @@ class Entry:
         return self.start + self.length
 
     def lies_within(self, size: int) -> bool:
-        """True if a file of ``size`` bytes can hold the payload after the fixed part of its head."""
+        """Return True if a file of ``size`` bytes can hold the payload after the fixed part of its head."""
         return self.start >= FIXED_HEAD_BYTES and self.length >= 0 and self.end <= size
 
 
@@ -137,7 +137,7 @@ class HeadLayout:
 
     @classmethod
     def read(cls, buffer: memoryview) -> Self:
-        """Reads the head at the front of ``buffer``.
+        """Read the head at the front of ``buffer``.
 
         Raises CorruptIndexError: the bytes are no container of version 1, or end within the head.
         """
@@ -163,7 +163,7 @@ class HeadLayout:
         return cls(length, _read_columns(Cursor(buffer[:length], cursor.position)))
 
     def entries(self, buffer: memoryview) -> dict[str, tuple[Entry, ...]]:
-        """Reads the indexes of each column from a buffer whose head has this layout."""
+        """Read the indexes of each column from a buffer whose head has this layout."""
         return {
             column: tuple(Entry(column, kind, *EXTENT.unpack_from(buffer, at)) for kind, at in kinds)
             for column, kinds in self.columns
@@ -172,7 +172,7 @@ class HeadLayout:
 
 @contextmanager
 def blame(entry: Entry) -> Iterator[None]:
-    """Names the index in errors of the block, and moves their offsets to offsets of the file."""
+    """Name the index in errors of the block, and move their offsets to offsets of the file."""
     try:
         yield
     except CorruptIndexError as error:
@@ -180,7 +180,7 @@ def blame(entry: Entry) -> Iterator[None]:
 
 
 def blamed(entry: Entry, error: CorruptIndexError) -> CorruptIndexError:
-    """Returns the error as :func:`blame` raises it."""
+    """Return the error as :func:`blame` raises it."""
     offset = None if error.offset is None else error.offset + max(0, entry.start)
     where = f"{entry.kind} index of column {entry.column!r}"
     return CorruptIndexError(f"{where}: {error.expectation}", offset=offset, path=error.path)
@@ -208,7 +208,7 @@ def _read_kind(cursor: Cursor) -> tuple[str, int]:
 
 
 def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
-    """Writes a container.
+    """Write a container.
 
     ``columns``: kind and payload of each index of each column; None as a payload writes an empty entry.
     Raises IndexWriteError: the payloads are longer than a container can be.
@@ -244,7 +244,7 @@ def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
 
 
 def write_index(kind: IndexKind, column: KeyColumn, options: object) -> bytes:
-    """Writes a payload as the engine does, but for the order of bitmaps; IndexWriteError: it cannot."""
+    """Write a payload as the engine does, but for the order of bitmaps; IndexWriteError: it cannot."""
     if not kind.takes(column.data_type):
         suited = [candidate for candidate in KINDS.values() if candidate.takes(column.data_type)]
         advice = f"use {' or '.join(suited)}" if suited else "no index takes it"

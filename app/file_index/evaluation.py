@@ -65,7 +65,7 @@ def decide_files(
     row_counts: NDArray[np.int64],
     out_of_time: OutOfTime = never_out_of_time,
 ) -> FileDecisions:
-    """Decides which files can have rows that satisfy a predicate.
+    """Decide which files can have rows that satisfy a predicate.
 
     ``files``: shape (k,): positions of the files to decide, without repetition. ``row_counts``: shape (k,):
     rows of these files, with which every index must agree; -1 if unknown. ``out_of_time``: checked before
@@ -83,7 +83,7 @@ def find_rows(
     out_of_time: OutOfTime = never_out_of_time,
     steps: Sequence[list[Step]] | None = None,
 ) -> FileDecisions:
-    """Decides files and finds their matching rows.
+    """Decide files and find their matching rows.
 
     ``steps``: a list for each file, which gets a step for every question to an index.
     """
@@ -100,7 +100,7 @@ def evaluate(
     row_count: int | None = None,
     trace: list[Step] | None = None,
 ) -> Result:
-    """Finds the rows of one file that can satisfy a predicate.
+    """Find the rows of one file that can satisfy a predicate.
 
     ``row_count``: rows of the file, if known; every index must agree with it. ``trace``: gets a step for
     every question asked. Raises CorruptIndexError: an index that had to be asked is broken; the file has to
@@ -259,7 +259,7 @@ class _Evaluation:
     def _ask(
         self, leaf: BoundLeaf, kind: str, condition: Condition | None, at: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], AnswerArray]:
-        """Asks one kind of index; returns positions in ``at`` that got an answer, and the answers."""
+        """Ask one kind of index; return positions in ``at`` that got an answer, and the answers."""
         column, form = leaf.field.name, self.form
         extents, files = self.index.extents(column, kind), _take(self.files, at)
         answers = form.everywhere(form.keep, len(at))

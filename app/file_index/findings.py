@@ -65,18 +65,18 @@ class FileAnswers(_Form):
 
     @staticmethod
     def both(left: Answers, right: Answers) -> Answers:
-        """Combines the answers to both sides of AND."""
+        """Combine the answers to both sides of AND."""
         joined = np.minimum(left, right)
         joined[(left == Answer.ROWS) & (right == Answer.ROWS)] = Answer.DOUBT
         return joined
 
     @staticmethod
     def either(left: Answers, right: Answers) -> Answers:
-        """Combines the answers to both sides of OR."""
+        """Combine the answers to both sides of OR."""
         return np.maximum(left, right)
 
     def everything(self, row_counts: NDArray[np.int64]) -> AnswerArray:
-        """Answers with all rows of each file; shape (k,)."""
+        """Answer with all rows of each file; shape (k,)."""
         answers: Answers = where(row_counts > 0, Answer.ROWS)
         answers[row_counts == UNKNOWN_ROW_COUNT] = Answer.KEEP
         return answers
@@ -84,11 +84,11 @@ class FileAnswers(_Form):
     def ask(
         self, stack: FileStack[Any], _: IndexKind, condition: Condition, files: NDArray[np.int64]
     ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
-        """Asks a stack about ``files``; errors of bitmaps are unknown to it, so there are none."""
+        """Ask a stack about ``files``; errors of bitmaps are unknown to it, so there are none."""
         return stack.answers(condition, files, self.out_of_time), {}
 
     def codes(self, answers: AnswerArray) -> Answers:
-        """Returns the answers, which are codes."""
+        """Return the answers, which are codes."""
         return answers
 
 
@@ -110,7 +110,7 @@ class RowAnswers(_Form):
     either = staticmethod(np.vectorize(either, [object]))
 
     def everything(self, row_counts: NDArray[np.int64]) -> AnswerArray:
-        """Answers with all rows of each file; shape (k,)."""
+        """Answer with all rows of each file; shape (k,)."""
         answers = self.everywhere(KEEP, len(row_counts))
         for at in np.flatnonzero(row_counts != UNKNOWN_ROW_COUNT).tolist():
             answers[at] = rows(all_rows(int(row_counts[at])), exact=True)
@@ -119,7 +119,7 @@ class RowAnswers(_Form):
     def ask(
         self, stack: FileStack[Any], kind: IndexKind, condition: Condition, files: NDArray[np.int64]
     ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
-        """Asks the index of each of ``files``; returns answers, and errors of bitmaps by position."""
+        """Ask the index of each of ``files``; return answers, and errors of bitmaps by position."""
         if not kind.tells_rows:
             decided: AnswerArray = _DECISIONS.take(stack.answers(condition, files, self.out_of_time))
             return decided, {}
@@ -137,7 +137,7 @@ class RowAnswers(_Form):
         return answers, errors
 
     def codes(self, answers: AnswerArray) -> Answers:
-        """Converts answers to codes of :class:`Answer`."""
+        """Convert answers to codes of :class:`Answer`."""
         return np.where(answers == SKIP, Answer.SKIP, np.where(answers == KEEP, Answer.KEEP, Answer.ROWS))
 
 
@@ -167,7 +167,7 @@ class FileDecisions:
         return np.equal(self.answers, Answer.SKIP)
 
     def skipped_by(self) -> Iterator[tuple[str | None, NDArray[np.bool_]]]:
-        """Yields each kind of index, None for no index, with the files that it ruled out, shape (k,)."""
+        """Yield each kind of index, None for no index, with the files that it ruled out, shape (k,)."""
         skip = self.skip
         kinds = list(dict.fromkeys(kind for kind, _, _ in self.trace))
         if len(kinds) <= 1:

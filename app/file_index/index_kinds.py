@@ -38,7 +38,7 @@ def cost(kind: str) -> int:
 
 
 def open_payload(kind: IndexKind, payload: Buffer, data_type: DataType) -> FileStack[Any]:
-    """Opens one file's index as a stack of one. Raises CorruptIndexError: it does not fit the type."""
+    """Open one file's index as a stack of one. Raises CorruptIndexError: it does not fit the type."""
     space = key_space(data_type)
     if space is None or not kind.takes(data_type):
         raise CorruptIndexError(f"expected no {kind} index on a column of type {data_type}, found one")
@@ -69,7 +69,7 @@ _FALSE_WITHOUT_VALUES = frozenset(
 
 
 def condition_of(leaf: BoundLeaf) -> Condition | None:
-    """Returns a leaf as a condition on keys, cached in the leaf; None if no index can answer it."""
+    """Return a leaf as a condition on keys, cached in the leaf; None if no index can answer it."""
     if _CONDITION not in leaf.derived:
         space = key_space(leaf.field.type)
         leaf.derived[_CONDITION] = None if space is None else condition(leaf, space)
@@ -78,7 +78,7 @@ def condition_of(leaf: BoundLeaf) -> Condition | None:
 
 
 def is_false_without_values(leaf: BoundLeaf) -> bool:
-    """True if an empty entry rules out the file: no row has a value that could satisfy the leaf."""
+    """Return True if an empty entry rules out the file: no row has a value that could satisfy the leaf."""
     return leaf.operator in _FALSE_WITHOUT_VALUES
 
 

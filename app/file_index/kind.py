@@ -55,15 +55,15 @@ class FileStack(Protocol[Index_co]):
         """Rows of each file, shape (m,); None if the indexes do not tell."""
 
     def answers(self, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime) -> Answers:
-        """Decides which files can have rows that meet a condition, which the kind can answer.
+        """Decide which files can have rows that meet a condition, which the kind can answer.
 
         ``files``: shape (k,): positions of files whose indexes are present and not broken. ``out_of_time``:
-        checked before more than ``SHORT_LIST`` keys of a list are looked up. Returns shape (k,); UNASKED
+        checked before more than ``SHORT_LIST`` keys of a list are looked up. Return shape (k,); UNASKED
         where time ran out.
         """
 
     def of_file(self, file: int) -> Index_co:
-        """The index of one file, present and not broken; a ``RowIndex`` if the kind finds rows."""
+        """Return the index of one file, present and not broken; a ``RowIndex`` if the kind finds rows."""
 
 
 class Kind(str, ABC, Generic[Index, Options]):
@@ -86,15 +86,15 @@ class Kind(str, ABC, Generic[Index, Options]):
     """Approximate bytes of the stacked form for each byte of a payload, at most."""
 
     def takes(self, data_type: DataType) -> bool:
-        """True if the engine can have written such an index on a column of this type."""
+        """Return True if the engine can have written such an index on a column of this type."""
         return data_type.root in self.roots
 
     def can_answer(self, condition: Condition) -> bool:  # noqa: ARG002 - for subclasses
-        """True if such an index may rule out anything; otherwise it is not opened."""
+        """Return True if such an index may rule out anything; otherwise it is not opened."""
         return True
 
     def settles(self, condition: Condition) -> bool:
-        """True if the answer is exact, so that no other index of the column needs to be asked."""
+        """Return True if the answer is exact, so that no other index of the column needs to be asked."""
         return self.tells_rows and condition.exact
 
     def false_positive_rate(self, index: Index) -> float | None:  # noqa: ARG002 - for subclasses
@@ -103,7 +103,7 @@ class Kind(str, ABC, Generic[Index, Options]):
 
     @abstractmethod
     def stack(self, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> FileStack[Index]:
-        """Reads the heads of the indexes of many files.
+        """Read the heads of the indexes of many files.
 
         ``payloads``: a column of m payloads, null for a file without such an index. ``strict``: raises
         CorruptIndexError for a broken payload, which the stack otherwise marks in ``broken``.
@@ -111,7 +111,7 @@ class Kind(str, ABC, Generic[Index, Options]):
 
     @abstractmethod
     def parse_options(self, written: Mapping[str, str]) -> Options:
-        """Reads options by name, all of :attr:`option_names`. Raises RequestError: a text does not fit."""
+        """Read options by name, all of :attr:`option_names`. Raises RequestError: a text does not fit."""
 
     def written_options(self, options: Options) -> dict[str, str]:  # noqa: ARG002 - for subclasses
         """Options that a table should set to get such an index, as text by name."""
@@ -119,23 +119,23 @@ class Kind(str, ABC, Generic[Index, Options]):
 
     @abstractmethod
     def write(self, column: KeyColumn, options: Options) -> bytes:
-        """Writes a payload for the engine. Raises IndexWriteError: the kind cannot hold the values."""
+        """Write a payload for the engine. Raises IndexWriteError: the kind cannot hold the values."""
 
     @abstractmethod
     def describe(self, index: Index, data_type: DataType) -> dict[str, Json]:
-        """Describes an index for people."""
+        """Describe an index for people."""
 
     @abstractmethod
     def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
-        """Describes an index as far as possible without a type. Raises CorruptIndexError: it is broken."""
+        """Describe an index as far as possible without a type. Raises CorruptIndexError: it is broken."""
 
     @abstractmethod
     def propose(self, profile: ColumnProfile) -> Proposal[Options] | None:
-        """Proposes an index for a column of a type that the kind takes, or returns None."""
+        """Propose an index for a column of a type that the kind takes, or return None."""
 
 
 def describe_bounds(bounds: tuple[Key, Key] | None, data_type: DataType) -> dict[str, Json]:
-    """Describes the smallest and the largest key as values of a type."""
+    """Describe the smallest and the largest key as values of a type."""
     space = key_space(data_type)
     if bounds is None or space is None:
         return {"min": None, "max": None}

@@ -26,7 +26,7 @@ from app.types.roaring import (
 
 
 def join_parts(parts: deque[Buffer]) -> bytes:
-    """Joins the parts, taking each from the queue."""
+    """Join the parts, taking each from the queue."""
     payload = BytesIO()
     # Freeing each part at once keeps the peak at one payload instead of two.
     while parts:
@@ -54,19 +54,19 @@ class Cursor:
         return len(self.buffer) - self.position
 
     def u16(self, label: str) -> int:
-        """Reads an unsigned 16-bit integer."""
+        """Read an unsigned 16-bit integer."""
         return self._number(_U16, label)
 
     def i32(self, label: str) -> int:
-        """Reads a signed 32-bit integer."""
+        """Read a signed 32-bit integer."""
         return self._number(_I32, label)
 
     def i64(self, label: str) -> int:
-        """Reads a signed 64-bit integer."""
+        """Read a signed 64-bit integer."""
         return self._number(_I64, label)
 
     def count(self, label: str, *, each_bytes: int = 0) -> int:
-        """Reads a 32-bit count of things that take at least ``each_bytes`` of the buffer each."""
+        """Read a 32-bit count of things that take at least ``each_bytes`` of the buffer each."""
         start = self.position
         number = self._number(_I32, label)
         if number < 0 or number * each_bytes > self.remaining:
@@ -77,7 +77,7 @@ class Cursor:
         return number
 
     def take(self, size: int, label: str) -> Buffer:
-        """Takes the next ``size`` bytes."""
+        """Take the next ``size`` bytes."""
         start, end = self.position, self.position + size
         if size < 0 or end > len(self.buffer):
             raise CorruptIndexError(
@@ -169,33 +169,33 @@ class Cursors:
         return np.where(self.sound, self.ends - self.at, 0)
 
     def put(self, chosen: NDArray[np.int64], moved: Cursors) -> None:
-        """Writes back positions and soundness of the ``chosen`` strings, in :meth:`take`'s order."""
+        """Write back positions and soundness of the ``chosen`` strings, in :meth:`take`'s order."""
         # Copies, since other cursors may share these arrays.
         self.at, self.sound = self.at.copy(), self.sound.copy()
         self.at[chosen], self.sound[chosen] = moved.at, moved.sound
 
     def i8(self, label: str) -> NDArray[np.int64]:
-        """Reads a signed byte of each string."""
+        """Read a signed byte of each string."""
         return self._next(">i1", label)
 
     def i32(self, label: str) -> NDArray[np.int64]:
-        """Reads a signed 32-bit integer of each string."""
+        """Read a signed 32-bit integer of each string."""
         return self._next(">i4", label)
 
     def i64(self, label: str) -> NDArray[np.int64]:
-        """Reads a signed 64-bit integer of each string."""
+        """Read a signed 64-bit integer of each string."""
         return self._next(">i8", label)
 
     def u16_le(self, label: str) -> NDArray[np.int64]:
-        """Reads an unsigned little-endian 16-bit integer of each string."""
+        """Read an unsigned little-endian 16-bit integer of each string."""
         return self._next("<u2", label)
 
     def u32_le(self, label: str) -> NDArray[np.int64]:
-        """Reads an unsigned little-endian 32-bit integer of each string."""
+        """Read an unsigned little-endian 32-bit integer of each string."""
         return self._next("<u4", label)
 
     def count(self, label: str, each_bytes: int = 0) -> NDArray[np.int64]:
-        """Reads a 32-bit count of things that take at least ``each_bytes`` of the string each."""
+        """Read a 32-bit count of things that take at least ``each_bytes`` of the string each."""
         numbers = self.i32(label)
         self.expect(
             (numbers >= 0) & (numbers * each_bytes <= self.remaining),
@@ -205,7 +205,7 @@ class Cursors:
         return np.where(self.sound, numbers, 0)
 
     def version(self, label: str, *supported: int) -> NDArray[np.int64]:
-        """Reads a version byte, which must be one of ``supported``."""
+        """Read a version byte, which must be one of ``supported``."""
         versions = self.i8(f"version of the {label}")
         is_supported = np.zeros(len(versions), np.bool_)
         for version in supported:
@@ -214,27 +214,27 @@ class Cursors:
         return versions
 
     def flag(self, label: str) -> NDArray[np.int64]:
-        """Reads a byte that is 0 or 1."""
+        """Read a byte that is 0 or 1."""
         flags = self.i8(label)
         self.expect((flags == 0) | (flags == 1), f"0 or 1 as {label}", flags)
         return flags
 
     def skip(self, sizes: NDArray[np.int64] | int, label: str) -> None:
-        """Moves on by ``sizes`` bytes."""
+        """Move on by ``sizes`` bytes."""
         self.field = self.at
         remaining, sizes = self.remaining, np.asarray(sizes)
         self.expect((remaining >= sizes) & (sizes >= 0), f"bytes of {label}", remaining)
         self.at = np.where(self.sound, self.at + sizes, self.at)
 
     def expect(self, holds: NDArray[np.bool_], label: str, values: NDArray[np.int64] | None = None) -> None:
-        """Marks strings for which ``holds`` is false as not sound."""
+        """Mark strings for which ``holds`` is false as not sound."""
         if self.strict and (wrong := np.flatnonzero(self.sound & ~holds)).size:
             shown = "" if values is None else f", found {np.broadcast_to(values, self.at.shape)[wrong[0]]}"
             raise CorruptIndexError(f"expected {label}{shown}", offset=int(self.field[wrong[0]]))
         self.sound = self.sound & holds
 
     def fail(self, string: int, error: CorruptIndexError) -> None:
-        """Marks one string as not sound."""
+        """Mark one string as not sound."""
         if self.strict:
             raise error
         self.sound[string] = False
@@ -252,7 +252,7 @@ class Cursors:
 
 
 def integers(data: NDArray[np.uint8], at: NDArray[np.int64], form: str) -> NDArray[np.int64]:
-    """Reads integers of the NumPy type ``form`` at offsets within the buffer; shape as ``at``."""
+    """Read integers of the NumPy type ``form`` at offsets within the buffer; shape as ``at``."""
     # Cursors that are not sound read at 0, also from a buffer that is too short for an integer.
     if len(data) < np.dtype(form).itemsize:
         return np.zeros_like(at)
@@ -260,7 +260,7 @@ def integers(data: NDArray[np.uint8], at: NDArray[np.int64], form: str) -> NDArr
 
 
 def words(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Reads eight bytes at each offset as a big-endian integer; the buffer holds at least eight."""
+    """Read eight bytes at each offset as a big-endian integer; the buffer holds at least eight."""
     return _windows(data, ">u8")[at].astype(np.uint64)
 
 
@@ -297,7 +297,7 @@ class BitmapHeads:
 
     @classmethod
     def read(cls, cursors: Cursors) -> Self:
-        """Reads the heads; sound cursors end at the first container."""
+        """Read the heads; sound cursors end at the first container."""
         cookies = cursors.u32_le("cookie of a roaring bitmap")
         with_runs = cookies & 0xFFFF == COOKIE_WITH_RUNS
         cursors.expect(
@@ -327,7 +327,7 @@ class BitmapHeads:
 
 
 def skip_bitmaps(cursors: Cursors) -> None:
-    """Moves the cursors past the next bitmap; cursors that are at none are no longer sound."""
+    """Move the cursors past the next bitmap; cursors that are at none are no longer sound."""
     starts = cursors.at
     heads = BitmapHeads.read(cursors)
     owners, values = heads.cardinalities(cursors.data, ~heads.with_runs)

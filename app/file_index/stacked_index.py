@@ -75,7 +75,7 @@ class Heads:
 
     @classmethod
     def read(cls, buffers: BytesColumn, sizes: NDArray[np.int64] | None = None) -> Self:
-        """Reads the heads of whole containers, or of prefixes with the ``sizes`` of the containers."""
+        """Read the heads of whole containers, or of prefixes with the ``sizes`` of the containers."""
         layouts: dict[HeadLayout, int] = {}
         layout_of = np.full(len(buffers), -1, np.int32)
         broken: dict[int, CorruptIndexError] = {}
@@ -132,7 +132,7 @@ class Heads:
         return [(column, kind) for column, kinds in self._places.items() for kind in kinds]
 
     def extents(self, column: str, kind: str) -> Extents:
-        """Reads the places of the indexes of one kind on one column."""
+        """Read the places of the indexes of one kind on one column."""
         at_of_layout = np.full(len(self.layouts) + 1, -1)
         for layout, place in self._places.get(column, {}).get(kind, ()):
             at_of_layout[layout] = place
@@ -144,7 +144,7 @@ class Heads:
         return Extents(cursors.sound, starts, lengths)
 
     def entries(self, file: int) -> dict[str, tuple[Entry, ...]]:
-        """The indexes of one file; none if it has no container, or a broken one."""
+        """Return the indexes of one file; none if it has no container, or a broken one."""
         layout, view = int(self.layout_of[file]), self.buffers.view(file)
         return {} if layout < 0 or view is None else self.layouts[layout].entries(view)
 
@@ -164,7 +164,7 @@ def _layout(buffers: BytesColumn, file: int) -> HeadLayout:
 
 
 def _head_lengths(buffers: BytesColumn) -> NDArray[np.int64]:
-    """Reads the head length of each container, shape (m,); 0 if it is missing or impossible."""
+    """Read the head length of each container, shape (m,); 0 if it is missing or impossible."""
     cursors = Cursors.of(buffers)
     cursors.skip(_HEAD_LENGTH_AT, "head")
     lengths = cursors.i32("head length")
@@ -222,7 +222,7 @@ class StackedIndex:
 
     @classmethod
     def read(cls, containers: BytesColumn) -> Self:
-        """Reads the indexes in whole containers; null for a file without one."""
+        """Read the indexes in whole containers; null for a file without one."""
         return cls(Heads.read(containers))
 
     def __len__(self) -> int:
@@ -254,7 +254,7 @@ class StackedIndex:
         return extents
 
     def open(self, column: str, kind: IndexKind, data_type: DataType) -> OpenedStack:
-        """Opens the indexes of one kind on a column; the result marks the broken ones."""
+        """Open the indexes of one kind on a column; the result marks the broken ones."""
         key = (column, kind, data_type)
         opened = self._opened.get(key)
         if opened is None:
@@ -263,7 +263,7 @@ class StackedIndex:
         return opened
 
     def error(self, column: str, kind: IndexKind, data_type: DataType, file: int) -> CorruptIndexError:
-        """Reads a broken index once more and returns its error."""
+        """Read a broken index once more and return its error."""
         try:
             open_payload(kind, self.payload(self.entry(column, kind, file), file), data_type)
         except CorruptIndexError as error:
@@ -271,11 +271,11 @@ class StackedIndex:
         raise AssertionError(f"the {kind} index of {column} was broken")
 
     def entry(self, column: str, kind: str, file: int) -> Entry:
-        """The entry of one kind on a column, of a file that has it."""
+        """Return the entry of one kind on a column, of a file that has it."""
         return next(entry for entry in self.heads.entries(file)[column] if entry.kind == kind)
 
     def payload(self, entry: Entry, file: int) -> memoryview:
-        """The bytes of a non-empty index. Raises CorruptIndexError: they are outside the file."""
+        """Return the bytes of a non-empty index. Raises CorruptIndexError: they are outside the file."""
         size = int(self.heads.sizes[file])
         payload = None
         if entry.lies_within(size):
@@ -287,7 +287,7 @@ class StackedIndex:
         return payload
 
     def file_index(self, file: int) -> FileIndex:
-        """The indexes of one file. Raises CorruptIndexError: the head of the container is broken."""
+        """Return the indexes of one file. Raises CorruptIndexError: the head of the container is broken."""
         if file in self.heads.broken:
             raise self.heads.broken[file]
         return FileIndex(self, file)
@@ -331,7 +331,7 @@ class FileIndex:
 
     @classmethod
     def read(cls, content: Buffer) -> Self:
-        """Reads a whole container. Raises CorruptIndexError: it is none of version 1, or its head is cut."""
+        """Read a whole container. Raises CorruptIndexError: it is none of version 1, or its head is cut."""
         return cls(StackedIndex.read(BytesColumn.of([content])).file_index(0).stacked, 0)
 
     @property
@@ -345,11 +345,11 @@ class FileIndex:
         return self.stacked.heads.entries(self.file)
 
     def payload(self, entry: Entry) -> memoryview:
-        """The bytes of a non-empty index. Raises CorruptIndexError: they are outside the file."""
+        """Return the bytes of a non-empty index. Raises CorruptIndexError: they are outside the file."""
         return self.stacked.payload(entry, self.file)
 
     def open(self, entry: Entry, kind: IndexKind, data_type: DataType) -> Any:
-        """Opens a non-empty index. Raises CorruptIndexError: it is broken, or does not fit the type."""
+        """Open a non-empty index. Raises CorruptIndexError: it is broken, or does not fit the type."""
         opened = self.stacked.open(entry.column, kind, data_type)
         if opened.stack is None or not opened.sound[self.file]:
             raise self.stacked.error(entry.column, kind, data_type, self.file)

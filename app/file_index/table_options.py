@@ -28,7 +28,7 @@ class IndexDefinition:
 
     @classmethod
     def of(cls, declared: DeclaredIndex, types: Mapping[str, DataType]) -> IndexDefinition:
-        """Checks an index that a table declares. Raises RequestError: column or option do not fit."""
+        """Check an index that a table declares. Raises RequestError: column or option do not fit."""
         kind, column = KINDS[declared.kind], declared.column
         data_type = _taken_type(kind, column, types)
         try:
@@ -46,7 +46,7 @@ class FileIndexOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], types: Mapping[str, DataType]) -> FileIndexOptions:
-        """Reads a table's options. Raises RequestError: one is wrong or without effect, and is named."""
+        """Read a table's options. Raises RequestError: one is wrong or without effect, and is named."""
         declared = given_indexes(options, {kind: KINDS[kind].option_names for kind in KINDS})
         return cls(
             tuple(IndexDefinition.of(index, types) for index in declared), in_manifest_threshold(options)

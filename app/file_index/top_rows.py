@@ -32,7 +32,7 @@ def top_n(
     strict: bool,
     selection: Result,
 ) -> Result:
-    """Narrows ``selection`` to the rows that can be among the first ``limit``.
+    """Narrow ``selection`` to the rows that can be among the first ``limit``.
 
     Args:
         field: the first sort key.

@@ -112,7 +112,7 @@ def read_block(stored: bytes, claim: Claiming) -> NDArray[np.uint8]:
 
 
 def compression_name(number: int) -> str:
-    """What a block's trailer calls its compression."""
+    """Return what a block's trailer calls its compression."""
     return _COMPRESSIONS[number] if number < len(_COMPRESSIONS) else f"number {number}"
 
 
@@ -147,7 +147,7 @@ def _expanded(block: NDArray[np.uint8], compression: int, claim: Claiming) -> ND
 def read_varints(
     data: NDArray[np.uint8], at: NDArray[np.signedinteger]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Decode the varints at given places; also returns where each ends. Raises CorruptIndexError."""
+    """Decode the varints at given places; also return where each ends. Raises CorruptIndexError."""
     if len(at) and not 0 <= int(at.min()) <= int(at.max()) < len(data):
         raise CorruptIndexError("expected a number of varying width, found none")
     numbers = data[at].astype(np.int64)

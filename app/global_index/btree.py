@@ -65,7 +65,7 @@ class Footer(NamedTuple):
 
     @classmethod
     def read(cls, tail: Tail) -> Self:
-        """Decodes the footer at the end of a file.
+        """Decode the footer at the end of a file.
 
         Raises:
             CorruptIndexError: there is none.
@@ -96,7 +96,7 @@ class Block:
 
     @classmethod
     def read(cls, stored: bytes, data_type: DataType) -> Self:
-        """Decodes a block with its trailer."""
+        """Decode a block with its trailer."""
         with decoding() as claim:
             entries, keys = _read_entries(stored, data_type, claim)
             starts, ends = (places.astype(np.int32) for places in (entries.value_starts, entries.value_ends))
@@ -104,13 +104,13 @@ class Block:
             return cls(entries.data, keys, starts, ends, nbytes)
 
     def values(self, keys: Keys) -> list[bytes]:
-        """Selects the serialized row ids of ascending keys."""
+        """Select the serialized row ids of ascending keys."""
         first, last = self.keys.searchsorted(keys).tolist(), self.keys.searchsorted(keys, "right").tolist()
         entries = chain.from_iterable(map(range, first, last))
         return [self.data[self.starts[at] : self.ends[at]].tobytes() for at in entries]
 
     def rows(self, entries: slice, row_count: int) -> BitMap:
-        """Decodes the row ids of entries."""
+        """Decode the row ids of entries."""
         return read_row_ids(self.data, self.starts[entries], self.ends[entries], row_count)
 
 
@@ -125,7 +125,7 @@ class IndexBlock:
 
     @classmethod
     def read(cls, stored: bytes, data_type: DataType) -> Self:
-        """Decodes a block with its trailer."""
+        """Decode a block with its trailer."""
         with decoding() as claim:
             entries, keys = _read_entries(stored, data_type, claim)
             offsets, sizes = read_places(entries)

@@ -158,7 +158,7 @@ class RowSet:
 
     @classmethod
     def read(cls, data: bytes, row_count: int) -> Self:
-        """A 64-bit Roaring bitmap of rows of a range: i64 count, then u32 high half and a bitmap of each."""
+        """Encode rows of a range as 64-bit Roaring: i64 count, then u32 high half and a bitmap of each."""
         if data == bytes(8):
             return cls(BitMap(), _EMPTY_BYTES)
         if len(data) < _BITMAPS.size or _BITMAPS.unpack_from(data) != (1, 0):

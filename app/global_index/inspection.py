@@ -24,13 +24,13 @@ _BYTES: Final = parse_type("STRING")
 
 
 def kind_of(name: str, content: bytes) -> str | None:
-    """The kind of a global index file by its name, or else by its last bytes; None of other files."""
+    """Return the kind of a global index file by its name, or else by its last bytes; None of other files."""
     named = _NAME.fullmatch(name)
     return named[1] if named else _MARKS.get(content[-4:])
 
 
 def describe(kind: str, content: bytes, data_type: DataType | None, listed: slice) -> dict[str, Json]:
-    """The parts of a file, and some of its blocks of keys; a damaged block is described by its ``error``.
+    """Return parts of a file, and some of its blocks of keys; a damaged block is described by its ``error``.
 
     ``data_type``: of the column; without it no keys are shown.
 

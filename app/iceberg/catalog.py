@@ -284,7 +284,7 @@ def _appended_files(
 ) -> tuple[str, ...]:
     """Name the data files appended after snapshot ``start``, up to and including a version.
 
-    Stops at one more than ``most``, which the service then refuses.
+    Stop at one more than ``most``, which the service then refuses.
     """
     schema, end = version.schema, version.snapshot_id
     if schema.primary_keys or schema.options.deletion_vectors:

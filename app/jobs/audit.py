@@ -45,7 +45,7 @@ class AuditedColumn:
     expected_rates: list[float] = field(default_factory=list)
 
     def add(self, entry: CheckedEntry) -> None:
-        """Adds the index of one file."""
+        """Add the index of one file."""
         self.files += 1
         self.size_bytes += entry.size_bytes
         self.distinct += entry.distinct or 0
@@ -93,7 +93,7 @@ def audit(
     sample: int | None = None,
     advance: Advance = ignore_progress,
 ) -> AuditReport:
-    """Proves the file indexes of a table, in ``partitions`` or all, with up to ``sample`` values of each."""
+    """Prove the file indexes of a table, in ``partitions`` or all, with up to ``sample`` values of each."""
     version = table.latest()
     entries = list(chosen_entries(version, partitions))
     files = {

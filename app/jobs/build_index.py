@@ -102,7 +102,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
     anyway: bool = False,
     advance: Advance = ignore_progress,
 ) -> IndexReport:
-    """Builds the file indexes of a table, in addition to those that its files have.
+    """Build the file indexes of a table, in addition to those that its files have.
 
     Args:
         partitions: restricts the job to these, by partition column.
@@ -114,7 +114,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
 
     Raises:
         JobError: an index is larger than that; nothing is committed. Bloom filters, whose size the options
-            tell, are refused before the first task. Notes of the error are options to add.
+            tell, are refused before the first task. Note of the error are options to add.
     """
     committer, version = table.committer(), table.latest()
     entries = list(chosen_entries(version, partitions))
@@ -262,7 +262,7 @@ def _check_sizes(
     checked: Sequence[IndexDefinition],
     files: Sequence[tuple[ManifestEntry, Mapping[tuple[str, str], int]]],
 ) -> None:
-    """Raises JobError if new indexes, by column and kind as each file names them, outweigh their files."""
+    """Raise JobError if new indexes, by column and kind as each file names them, outweigh their files."""
     index_bytes: Counter[tuple[str, str]] = Counter()
     data_bytes: Counter[tuple[str, str]] = Counter()
     for entry, sizes in files:
@@ -300,7 +300,7 @@ def _files_in_same_directories(place: Place, paths: Iterable[str]) -> Iterator[s
 
 
 def drop_index(table: JobTable, *, partitions: Sequence[Mapping[str, Json]] | None = None) -> IndexReport:
-    """Takes the file indexes off a table's data files; index files stay for older snapshots."""
+    """Take the file indexes off a table's data files; index files stay for older snapshots."""
     committer, version = table.committer(), table.latest()
     entries = list(chosen_entries(version, partitions))
     indexed = [entry for entry in entries if has_index(entry)]
@@ -314,7 +314,7 @@ def drop_index(table: JobTable, *, partitions: Sequence[Mapping[str, Json]] | No
 
 
 def indexed_file(version: Version, number: int, entry: ManifestEntry) -> IndexedFile:
-    """Describes a data file for tasks."""
+    """Describe a data file for tasks."""
     path = version.source.data.data_file(entry)
     side = next((name for name in entry.file.extra_files if name.endswith(FILE_INDEX_SUFFIX)), None)
     return IndexedFile(
@@ -330,7 +330,7 @@ def indexed_file(version: Version, number: int, entry: ManifestEntry) -> Indexed
 def chosen_entries(
     version: Version, partitions: Sequence[Mapping[str, Json]] | None
 ) -> Iterator[ManifestEntry]:
-    """Yields the data files that batch reads see, in some partitions or all."""
+    """Yield the data files that batch reads see, in some partitions or all."""
     named = [NamedPartition.read(version.schema, given) for given in partitions or ()]
     for entry in version.files().entries(version.files().all()):
         # Batch reads do not see rows that wait for their bucket.
@@ -361,7 +361,7 @@ def _defines_index(option: str) -> bool:
 
 
 def has_index(entry: ManifestEntry) -> bool:
-    """True if a data file has a file index, embedded or beside it, with at least one column."""
+    """Return True if a data file has a file index, embedded or beside it, with at least one column."""
     file = entry.file
     if file.embedded_index is not None:
         # An index without columns only gives its entry a new identity.
@@ -387,7 +387,7 @@ def _with_new_identity(entry: ManifestEntry) -> ManifestEntry:
 def commit_replacements(
     committer: Committer, pairs: Sequence[tuple[ManifestEntry, ManifestEntry]]
 ) -> tuple[int | None, list[ManifestEntry]]:
-    """Replaces the entries that are still live; returns the new snapshot, if any, and the others."""
+    """Replace the entries that are still live; return the new snapshot, if any, and the others."""
     pending = [(old, new) for old, new in pairs if old != new]
     overtaken: list[ManifestEntry] = []
     for _ in range(_COMMITS):

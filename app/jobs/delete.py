@@ -58,7 +58,7 @@ class DeleteReport:
 def delete(
     spark: SparkSession, table: JobTable, where: str, *, advance: Advance = ignore_progress
 ) -> DeleteReport:
-    """Deletes the rows that meet a condition, under the time zone and settings of the session."""
+    """Delete the rows that meet a condition, under the time zone and settings of the session."""
     committer = table.committer()
 
     def attempt() -> DeleteReport:
@@ -75,7 +75,7 @@ def delete(
 
 
 def check_deletable(name: str, version: Version) -> None:
-    """Raises UnsupportedFormatError unless vectors can delete rows of the table."""
+    """Raise UnsupportedFormatError unless vectors can delete rows of the table."""
     schema = version.schema
     if schema.primary_keys:
         raise UnsupportedFormatError(

@@ -33,7 +33,7 @@ class IndexedFile:
     side_path: str | None
 
     def content(self, warehouse: Warehouse) -> bytes | None:
-        """Reads the bytes of the index; None if there is none."""
+        """Read the bytes of the index; None if there is none."""
         if self.embedded is not None or self.side_path is None:
             return self.embedded
         return warehouse.read(self.side_path)
@@ -90,7 +90,7 @@ class BuiltFile:
 
 
 def build_file(task: BuildTask) -> BuiltFile:
-    """Builds the index of one data file."""
+    """Build the index of one data file."""
     warehouse = task.place.open()
     before = _readable_indexes(task.file, warehouse)
     replaced = task.take_off | (task.declared if task.rebuild else frozenset())
@@ -158,7 +158,7 @@ class AuditedFile:
 
 
 def audit_file(task: AuditTask) -> AuditedFile:
-    """Proves the index of one data file against its rows."""
+    """Prove the index of one data file against its rows."""
     warehouse, file = task.place.open(), task.file
     try:
         content = file.content(warehouse) or b""
@@ -181,7 +181,7 @@ def audit_file(task: AuditTask) -> AuditedFile:
 def options_in_file(
     options: FileIndexOptions, schema: TableSchema, file_schema: TableSchema, written: tuple[str, ...] | None
 ) -> FileIndexOptions:
-    """Translates options to the names and types of the file's columns; leaves out others.
+    """Translate options to the names and types of the file's columns; leave out others.
 
     A column is found by its id. An index is left out if the file lacks the column, or if the index does not
     take the type that the column had.

@@ -35,7 +35,7 @@ class Place:
     allow_external: tuple[str, ...] = ()
 
     def open(self) -> Warehouse:
-        """Opens the warehouse once in each process."""
+        """Open the warehouse once in each process."""
         return _opened(self)
 
 
@@ -61,7 +61,7 @@ class JobTable:
         allow_external: Sequence[str] = (),
         rooms: CacheBytes = _WHOLE_MANIFESTS,
     ) -> JobTable:
-        """Opens a table.
+        """Open a table.
 
         Args:
             warehouse: URL or directory, which tasks must be able to reach too.
@@ -84,16 +84,16 @@ class JobTable:
         return f"{self.ref.database}.{self.ref.table}"
 
     def latest(self) -> Version:
-        """Resolves the latest version."""
+        """Resolve the latest version."""
         return self.service.resolve(self.ref, SnapshotSelector())
 
     def check_filter(self, written: str | Mapping[str, Json] | None) -> None:
-        """Checks a filter before Spark starts; raises FilterError if it does not fit the table."""
+        """Check a filter before Spark starts; raises FilterError if it does not fit the table."""
         version = self.latest()
         read_filter(written, version.schema.fields, Limits(), version.relation)
 
     def committer(self) -> Committer:
-        """Makes a committer with a commit user of its own."""
+        """Make a committer with a commit user of its own."""
         committer = Committer(self.latest().table, self.writing)
         committer.check()
         return committer
@@ -106,7 +106,7 @@ class JobTable:
 
 @contextmanager
 def local_file(warehouse: Warehouse, path: str) -> Iterator[Path]:
-    """Yields a local path of a warehouse's file: the file itself, or a temporary copy."""
+    """Yield a local path of a warehouse's file: the file itself, or a temporary copy."""
     if (place := warehouse.local_path(path)) is not None:
         yield place
         return

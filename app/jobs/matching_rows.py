@@ -46,7 +46,7 @@ class _ReadTask:
 
 
 def read_condition(spark: SparkSession, table: JobTable, version: Version, where: str) -> Condition:
-    """Reads a condition as the session understands it.
+    """Read a condition as the session understands it.
 
     Raises FilterError: it is no condition on the table's columns.
     """

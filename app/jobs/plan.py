@@ -105,7 +105,7 @@ def plan(
     *,
     advance: Advance = ignore_progress,
 ) -> PlanReport:
-    """Plans a filter over the latest version of an append table."""
+    """Plan a filter over the latest version of an append table."""
     version = table.latest()
     _check_standing_alone(table, version)
     # A faulty filter fails here, in the driver.
@@ -135,7 +135,7 @@ def plan(
 
 
 def plan_manifest(task: PlanTask) -> PlannedManifest:
-    """Plans one manifest."""
+    """Plan one manifest."""
     opened = _opened(task.place, task.table)
     selector = SnapshotSelector(snapshot_id=task.snapshot_id, schemas=task.schemas)
     whole = opened.service.resolve(opened.ref, selector)

@@ -48,7 +48,7 @@ class JobRun:
     token: str
 
     def settle(self) -> bool:
-        """Cancels tasks and awaits their end; true if each succeeded at once, and so reported its files."""
+        """Cancel tasks and await their end; true if each succeeded at once, and so reported its files."""
         try:
             tracker = self.context.statusTracker()
             # Spark warns of a group without jobs to cancel.
@@ -155,7 +155,7 @@ class WrittenFiles:
 
 
 def remove(writing: Writing, paths: Iterable[str]) -> None:
-    """Removes unreferenced files; logs those that cannot be removed."""
+    """Remove unreferenced files; log those that cannot be removed."""
     for path in paths:
         try:
             writing.delete(path)

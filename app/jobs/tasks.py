@@ -62,7 +62,7 @@ class Lean(Generic[Item, Result]):
     work: Callable[[Iterable[Item]], Iterator[Result]]
 
     def __call__(self, items: Iterable[Item]) -> Iterator[Result]:
-        """Yields the results of the work."""
+        """Yield the results of the work."""
         # Part of the extra "jobs", which this module must not require.
         from paimon_index.spark.worker import forget_zip_finders  # noqa: PLC0415
 
@@ -80,7 +80,7 @@ def run_tasks(
     size_bytes: int,
     group: str | None = None,
 ) -> list[Result]:
-    """Does the work of all items in tasks and returns results in order; the longest items come first.
+    """Do the work of all items in tasks and return results in order; the longest items come first.
 
     ``size_bytes``: bytes of all files of the items.
     """
@@ -114,7 +114,7 @@ def task_count(context: SparkContext, label: str, files: int, size_bytes: int) -
 
 
 def spark_failed(label: str, error: Exception) -> JobError:
-    """Turns an exception of Spark into a JobError with its first telling line and its causes."""
+    """Turn an exception of Spark into a JobError with its first telling line and its causes."""
     reasons = [line.strip() for line in str(error).splitlines() if "Exception:" in line or "Error:" in line]
     reason = next(iter(reasons), "") or str(error).partition("\n")[0]
     causes = [line for line in reasons[1:] if line.startswith("Caused by:") and "Traceback" not in line]

@@ -65,7 +65,7 @@ def upsert(
     parallelism: int | None = None,
     advance: Advance = ignore_progress,
 ) -> UpsertReport:
-    """Writes rows to a table.
+    """Write rows to a table.
 
     ``rows``: all columns of the table, in any order. The last row of a key wins, in the order of Spark's
     partitions and of the rows in them, unless the table has a sequence field. ``row_kind_column``: an extra
@@ -109,7 +109,7 @@ def rows_from_files(
     options: Mapping[str, str] | None = None,
     row_kind_column: str | None = None,
 ) -> DataFrame:
-    """Reads files into rows for :func:`upsert`.
+    """Read files into rows for :func:`upsert`.
 
     ``data_format``: Spark's name for it. Columns of formats without types, such as ``csv`` and ``json``, are
     read in the table's types; a value of another type is an error.

@@ -1,7 +1,8 @@
 """Answers about tables and index files, from requests to answers; no HTTP.
 
-:class:`~app.planning.service.IndexService` answers the requests of the HTTP layer and the command line. Advice,
-aggregates, Iceberg's catalog and jobs also use the steps of a plan. A package imports from lower lines only:
+:class:`~app.planning.service.IndexService` answers the requests of the HTTP layer and the command line.
+Advice, aggregates, Iceberg's catalog and jobs also use the steps of a plan. A package imports from lower
+lines only:
 
 ======================================== =============================================================
 ``watch``                                new snapshots of tables, loaded ahead of requests

@@ -30,7 +30,7 @@ class Changes:
 
 
 def answer_changes(before: Version, after: Version, request: PlanRequest, limits: Limits) -> Changes:
-    """Returns the changes from one version to another.
+    """Return the changes from one version to another.
 
     Args:
         before: the earlier version, in the columns of the later one.
@@ -78,7 +78,7 @@ def _take(plan: Plan, chosen: NDArray[np.bool_]) -> Plan:
 
 
 def changed_files(before: Version, after: Version) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the files removed and added, ascending; a file whose deletion vector changed is in both."""
+    """Return the files removed and added, ascending; a file whose deletion vector changed is in both."""
     # A manifest that both versions share gives both the same files, except files that a later manifest
     # removes. So only names in the others are compared, and a commit costs what it added.
     only_before, only_after = dict(_files_not_shared(before, after)), dict(_files_not_shared(after, before))

@@ -47,7 +47,7 @@ class DeletionsAnswer:
 
 
 def answer_deletions(version: Version, request: DeletionsRequest) -> DeletionsAnswer:
-    """Lists the deleted positions of the requested files; of none also where batch reads do not see the file.
+    """List the deleted positions of the requested files; of none also where batch reads do not see the file.
 
     Raises:
         FilterError: the partition does not fit the table.
@@ -136,7 +136,7 @@ VectorPlace: TypeAlias = tuple[IndexEntry, DeletionRange, int]
 
 
 def load_vectors(source: IndexSource, places: Sequence[VectorPlace]) -> list[DeletionVector]:
-    """Loads the deletion vectors of data files, in their order, reading single records of the files.
+    """Load the deletion vectors of data files, in their order, reading single records of the files.
 
     Raises:
         SnapshotExpiredError: a file of vectors is gone.

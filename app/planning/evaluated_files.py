@@ -64,7 +64,7 @@ def evaluate_files(
     *,
     any_place: bool,
 ) -> EvaluateAnswer:
-    """Evaluates the filter on the indexes of each file. A file that cannot be used gets an error of its own.
+    """Evaluate the filter on the indexes of each file. A file that cannot be used gets an error of its own.
 
     Raises FilterError if the filter does not fit the schema, RequestError if a type cannot be read.
     """
@@ -93,7 +93,7 @@ def evaluate_files(
 def _read_batch(
     warehouse: Warehouse, files: Sequence[IndexFileRef], stack: ExitStack, *, any_place: bool
 ) -> Iterator[tuple[str, Callable[[], FileIndex]]]:
-    """Reads and stacks the next files; yields each name with a function that returns or raises."""
+    """Read and stack the next files; yield each name with a function that returns or raises."""
     contents: list[tuple[str, bytes | None, Exception | None]] = []
     size = 0
     for file in files:

@@ -47,7 +47,7 @@ class BackgroundLoads:
         self._lock = threading.Lock()
 
     def begin(self, warehouse: str, key: Hashable, load: Callable[[], object]) -> None:
-        """Submits a load, unless it is pending, the queue is full, or :meth:`close` was called."""
+        """Submit a load, unless it is pending, the queue is full, or :meth:`close` was called."""
         with self._lock:
             pending = self._pending[warehouse]
             if key in pending or len(pending) >= _MOST_LOADS or self._end.event.is_set():
@@ -58,7 +58,7 @@ class BackgroundLoads:
             self._pools[warehouse].submit(self._load, pending, key, load)
 
     def close(self) -> None:
-        """Cancels running loads; queued ones never start."""
+        """Cancel running loads; queued ones never start."""
         with self._lock:
             self._end.cancel()
         for pool in self._pools.values():
@@ -85,7 +85,7 @@ class Plans:
         self._loads = BackgroundLoads()
 
     def of(self, version: Version, request: PlanRequest, budget_ms: int | None) -> Plan:
-        """Returns the plan of a version, from the cache where it is there.
+        """Return the plan of a version, from the cache where it is there.
 
         Args:
             request: the filter and the form of the answer. Its selector is ignored; its time zone must be
@@ -96,7 +96,7 @@ class Plans:
         return self._remembered(version, request, budget)
 
     def close(self) -> None:
-        """Cancels background loads."""
+        """Cancel background loads."""
         self._loads.close()
 
     def _remembered(self, version: Version, request: PlanRequest, budget: Budget) -> Plan:
@@ -137,7 +137,7 @@ class Plans:
     def _make(
         self, version: Version, request: PlanRequest, budget: Budget, releases: list[Callable[[], object]]
     ) -> Plan:
-        """Makes a plan, and appends to ``releases`` the function that releases its memory."""
+        """Make a plan, and append to ``releases`` the function that releases its memory."""
         with LEDGER.claim("plans", path=version.table.name, line=version.source.warehouse.name) as claim:
             # A plan of few files should not wait for memory.
             def grow_to(size: int) -> None:

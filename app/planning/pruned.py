@@ -83,7 +83,7 @@ class PrunedSnapshot:
 
 
 def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
-    """Makes the snapshot of the files that a plan keeps.
+    """Make the snapshot of the files that a plan keeps.
 
     Args:
         most_share: of the version's files, or of its rows if the plan has these. If more are kept, no
@@ -180,7 +180,7 @@ def _document(
 
 
 def _row_ranges(plan: Plan) -> RowRanges | None:
-    """Returns the rows to read; None if files are read whole."""
+    """Return the rows to read; None if files are read whole."""
     files, first_rows = plan.files, plan.files.table.column("first_row_id")
     counts, matching = files.array("row_count").tolist(), {**files.selections, **files.joined_rows}
     # Reading in parts does not pay for a file of which most rows are left, such as by a deletion vector.

@@ -101,26 +101,26 @@ class IndexService:
         return self._tiers.store is not None and self._tiers.store.is_opening
 
     def path_of(self, warehouse: str, location: str) -> str:
-        """Returns the path within a warehouse of the directory that a URL names.
+        """Return the path within a warehouse of the directory that a URL names.
 
         Raises UnknownPlaceError, RequestError if it is no such URL, NotFoundError if it is outside.
         """
         return self._warehouse(warehouse).path_of(location)
 
     def databases(self, warehouse: str) -> list[str]:
-        """Names the databases of a warehouse."""
+        """Name the databases of a warehouse."""
         names = self._catalog(warehouse).databases()
         if not names:
             check_listable(self._warehouse(warehouse))
         return names
 
     def tables(self, warehouse: str, database: str) -> list[str]:
-        """Names the tables of a database."""
+        """Name the tables of a database."""
         with self._naming_the_missing_part(TableRef(warehouse, database, "")):
             return self._catalog(warehouse).tables(database)
 
     def describe(self, ref: TableRef, selector: SnapshotSelector, refusal: Refusal) -> TableDescription:
-        """Describes a version of a table; see :meth:`TableDescription.of`."""
+        """Describe a version of a table; see :meth:`TableDescription.of`."""
         version, newest = self.resolve(ref, selector), SnapshotSelector(branch=selector.branch)
         latest = version if selector == newest else self.resolve(ref, newest)
         return TableDescription.of(version, latest.resolved.snapshot, refusal)
@@ -131,13 +131,13 @@ class IndexService:
             return Schema.of(self._table(ref).schema_of(schema_id, branch))
 
     def schemas(self, version: Version) -> Sequence[Schema]:
-        """Lists the schemas of a table up to that of a version, reading each when it is accessed."""
+        """List the schemas of a table up to that of a version, reading each when it is accessed."""
         return DescribedSchemas.of(version, version.source.warehouse.readers)
 
     def snapshots(
         self, ref: TableRef, branch: str | None = None, after: int | None = None, count: int = MOST_READS
     ) -> tuple[list[Snapshot], int | None]:
-        """Lists snapshots, oldest first. Returns a page, and the cursor of the next one.
+        """List snapshots, oldest first. Return a page, and the cursor of the next one.
 
         ``after``: cursor, the last number of the previous page. ``count``: page size, at most
         :data:`MOST_READS`.
@@ -149,7 +149,7 @@ class IndexService:
     def tags(
         self, ref: TableRef, branch: str | None = None, after: str | None = None, count: int = MOST_READS
     ) -> tuple[list[Tag], str | None]:
-        """Lists tags by name, each with its snapshot. Returns a page, and the cursor of the next one.
+        """List tags by name, each with its snapshot. Return a page, and the cursor of the next one.
 
         ``after``: cursor, the last name of the previous page. ``count``: page size, at most
         :data:`MOST_READS`.
@@ -159,12 +159,12 @@ class IndexService:
         return [Tag(name, Snapshot.of(snapshot)) for name, snapshot in part.entries.items()], part.last
 
     def branches(self, ref: TableRef) -> list[Branch]:
-        """Lists the branches of a table except the main one."""
+        """List the branches of a table except the main one."""
         with self._naming_the_missing_part(ref):
             return list(map(Branch, self._table(ref).branches()))
 
     def resolve(self, ref: TableRef, selector: SnapshotSelector) -> Version:
-        """Resolves a selector to a version, reading a few small files and no manifest.
+        """Resolve a selector to a version, reading a few small files and no manifest.
 
         Raises NotFoundError if there is no such warehouse, table, snapshot, tag or branch.
         """
@@ -185,7 +185,7 @@ class IndexService:
         return Version(table, resolved, source, resolving_ms)
 
     def index_files(self, version: Version, index_type: str | None) -> list[IndexFileEntry]:
-        """Lists the index files of a version, of one type or of all."""
+        """List the index files of a version, of one type or of all."""
         with missing_file_means_expired(version):
             return describe_index_files(version, index_type)
 
@@ -197,7 +197,7 @@ class IndexService:
         *,
         is_counted: bool = True,
     ) -> Plan:
-        """Decides which files a query reads, and which of their rows.
+        """Decide which files a query reads, and which of their rows.
 
         Index files for which the budget was too short are loaded in the background, for the next plan.
 
@@ -218,7 +218,7 @@ class IndexService:
     def pruned_snapshot(
         self, ref: TableRef, request: PlanRequest, budget_ms: int | None = None, most_share: float = 1.0
     ) -> PrunedSnapshot:
-        """Returns a snapshot that names only the files that a query reads. Writes nothing."""
+        """Return a snapshot that names only the files that a query reads. Write nothing."""
         version = self.resolve(ref, request.selector)
         # Readers of tables with data evolution take row ids along with the files.
         form = SelectionForm.RANGES if version.schema.options.data_evolution else SelectionForm.NONE
@@ -230,30 +230,30 @@ class IndexService:
             return prune(version, plan, most_share)
 
     def changes(self, before: Version, after: Version, request: PlanRequest) -> Changes:
-        """Compares two versions of a table: files added and removed, after a filter."""
+        """Compare two versions of a table: files added and removed, after a filter."""
         before = before.in_columns_of(after.schema)
         with missing_file_means_expired(after), missing_file_means_expired(before), during(Phase.EVALUATE):
             return answer_changes(before, after, request, self._limits)
 
     def deletions(self, of: TableRef | Version, request: DeletionsRequest) -> DeletionsAnswer:
-        """Lists deleted rows by file; ``of`` is a table or a resolved version."""
+        """List deleted rows by file; ``of`` is a table or a resolved version."""
         self._check_named(request.files)
         return self._evaluate(of, request, answer_deletions)
 
     def lookup(self, of: TableRef | Version, request: LookupRequest) -> BucketLookup:
-        """Finds the buckets of keys; ``of`` is a table or a resolved version."""
+        """Find the buckets of keys; ``of`` is a table or a resolved version."""
         return self._evaluate(of, request, answer_lookup)
 
     def buckets(self, of: TableRef | Version, request: BucketsRequest) -> BucketList:
-        """Lists the buckets of one partition, or of all; ``of`` is a table or a resolved version."""
+        """List the buckets of one partition, or of all; ``of`` is a table or a resolved version."""
         return self._evaluate(of, request, answer_buckets)
 
     def assign(self, of: TableRef | Version, request: AssignRequest) -> AssignmentAnswer:
-        """Predicts the buckets that a writer would assign; ``of`` as in :meth:`lookup`. Writes nothing."""
+        """Predict the buckets that a writer would assign; ``of`` as in :meth:`lookup`. Write nothing."""
         return self._evaluate(of, request, answer_assignment)
 
     def warm(self, version: Version, *, at_once: bool = False) -> None:
-        """Loads into the caches what plans of a version need.
+        """Load into the caches what plans of a version need.
 
         ``at_once``: reads in parallel. Otherwise reads one file at a time, so that a request waits for one at
         most.
@@ -262,9 +262,9 @@ class IndexService:
             _warm(version, at_once=at_once)
 
     def share(self, version: Version, columns: Iterable[str]) -> None:
-        """Writes what plans of a version need to the shared cache, with the index files of ``columns``.
+        """Write what plans of a version need to the shared cache, with the index files of ``columns``.
 
-        Returns when everything is written there, or could not be. Does nothing without a shared cache.
+        Return when everything is written there, or could not be. Do nothing without a shared cache.
         """
         store = self._tiers.store
         if store is None:
@@ -280,7 +280,7 @@ class IndexService:
     def evaluate(
         self, warehouse: str, request: EvaluateRequest, *, any_place: bool = False
     ) -> EvaluateAnswer:
-        """Evaluates a filter on index files alone, without a table.
+        """Evaluate a filter on index files alone, without a table.
 
         ``any_place``: allows paths of any file; for operators, not for callers of the service.
         """
@@ -299,12 +299,12 @@ class IndexService:
         *,
         any_place: bool = False,
     ) -> Json:
-        """Shows the content of an index file; see :func:`app.planning.standalone.inspect_file`."""
+        """Show the content of an index file; see :func:`app.planning.standalone.inspect_file`."""
         storage = self._warehouse(warehouse)
         return inspect_file(storage, file, kind, types, entries, any_place=any_place)
 
     def cache_statistics(self) -> Mapping[str, Mapping[str, int]]:
-        """Returns the counters of each cache by name; ``disk`` and ``shared`` where they exist."""
+        """Return the counters of each cache by name; ``disk`` and ``shared`` where they exist."""
         statistics = {cache.name: asdict(cache.statistics()) for cache in self._caches()}
         if self._tiers.directory is not None:
             statistics["disk"] = asdict(self._tiers.directory.statistics())
@@ -313,7 +313,7 @@ class IndexService:
         return statistics
 
     def clear_caches(self) -> None:
-        """Drops everything decoded from memory; entries on the disk stay."""
+        """Drop everything decoded from memory; entries on the disk stay."""
         for cache in self._caches():
             cache.clear()
         # Returning memory to the system takes long, and the caller need not wait for it.
@@ -333,7 +333,7 @@ class IndexService:
         return of if isinstance(of, Version) else self.resolve(of, selector)
 
     def close(self) -> None:
-        """Ends the threads that load and read files."""
+        """End the threads that load and read files."""
         self._plans.close()
         for warehouse in self.warehouses.values():
             warehouse.readers.close()
@@ -352,7 +352,7 @@ class IndexService:
 
     @contextmanager
     def _naming_the_missing_part(self, ref: TableRef, branch: str | None = None) -> Iterator[None]:
-        """Turns a NotFoundError into one that names the missing part of ``ref``, with suggestions."""
+        """Turn a NotFoundError into one that names the missing part of ``ref``, with suggestions."""
         try:
             yield
         except NotFoundError as error:

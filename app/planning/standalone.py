@@ -52,7 +52,7 @@ def inspect_file(
     *,
     any_place: bool,
 ) -> Json:
-    """Shows the content of an index file.
+    """Show the content of an index file.
 
     Args:
         kind: ``file_index``, ``deletion_vectors``, ``hash``, ``btree`` or ``bitmap``; None detects it.
@@ -134,7 +134,7 @@ def _show(name: str, content: bytes, kind: str | None, types: Mapping[str, str],
 
 
 def _only_type(types: Mapping[str, str]) -> DataType | None:
-    """Returns the type of a global index's column; raises RequestError."""
+    """Return the type of a global index's column; raises RequestError."""
     if not types:
         return None
     if len(types) > 1:
@@ -249,7 +249,7 @@ def _vectors(content: bytes) -> list[Json]:
 def index_content(
     warehouse: Warehouse, file: IndexFileRef, *, any_place: bool
 ) -> Iterator[tuple[str, bytes]]:
-    """Opens an index file that a caller names or sends. Yields its name and its bytes.
+    """Open an index file that a caller names or sends. Yield its name and its bytes.
 
     Raises PathNotAllowedError if no index file can be there, unless ``any_place``.
     """
@@ -290,7 +290,7 @@ _GLOBAL_INDEX = re.compile(rf"{_TABLE}index/(?:btree|bitmap)-global-index-[0-9a-
 
 
 def check_index_place(path: str) -> None:
-    """Raises PathNotAllowedError unless an index file can have this path."""
+    """Raise PathNotAllowedError unless an index file can have this path."""
     # A hash index has no magic number: without a rule for its name, any file could be read as one.
     if not any(place.fullmatch(path) for place in (_FILE_INDEX, _BUCKET_INDEX, _GLOBAL_INDEX)):
         by_name = _DATA_FILES.get(path.rpartition(".")[2].lower())

@@ -43,7 +43,7 @@ class TableUsage:
     shapes: LRUCache[str, int] = field(default_factory=lambda: LRUCache(_SHAPES))
 
     def add(self, version: Version, plan: Plan, *, with_shape: bool) -> None:
-        """Counts a plan of a version."""
+        """Count a plan of a version."""
         self.plans += 1
         self.files += sum(plan.skipped_by_index.values())
         self.bytes += plan.bytes_skipped_by_index
@@ -58,7 +58,7 @@ class TableUsage:
             self.shapes[plan.filter_shape] = self.shapes.get(plan.filter_shape, 0) + 1
 
     def merge(self, other: TableUsage) -> None:
-        """Adds the counts of another process."""
+        """Add the counts of another process."""
         self.plans += other.plans
         self.files += other.files
         self.bytes += other.bytes
@@ -69,11 +69,11 @@ class TableUsage:
             self.shapes[shape] = self.shapes.get(shape, 0) + count
 
     def most_asked_shapes(self) -> list[str]:
-        """Lists the shapes of filters, the one with the most plans first."""
+        """List the shapes of filters, the one with the most plans first."""
         return sorted(self.shapes, key=lambda shape: -self.shapes[shape])
 
     def to_json(self) -> Json:
-        """Returns the counters for :meth:`of_json` in another process."""
+        """Return the counters for :meth:`of_json` in another process."""
         return {
             "plans": self.plans,
             "files": self.files,
@@ -86,7 +86,7 @@ class TableUsage:
 
     @classmethod
     def of_json(cls, members: Mapping[str, Any]) -> TableUsage:
-        """Restores the counters from :meth:`to_json`."""
+        """Restore the counters from :meth:`to_json`."""
         usage = cls(members["plans"], members["files"], members["bytes"], Counter(members["columns"]))
         for name, counter in (("asked", usage.asked), ("useful", usage.useful)):
             counter.update({(column, kind): count for column, kind, count in members[name]})
@@ -103,7 +103,7 @@ class Usage:
         self._tables: LRUCache[tuple[str, str], TableUsage] = LRUCache(_TABLES)
 
     def add(self, version: Version, plan: Plan) -> None:
-        """Counts a plan of a version."""
+        """Count a plan of a version."""
         place = version.source.warehouse.name, version.table.directory
         with self._lock:
             usage = self._tables.get(place)
@@ -112,7 +112,7 @@ class Usage:
             usage.add(version, plan, with_shape=self._with_shapes)
 
     def of_table(self, version: Version) -> TableUsage:
-        """Returns a copy of the counters of a version's table."""
+        """Return a copy of the counters of a version's table."""
         copy = TableUsage()
         with self._lock:
             usage = self._tables.get((version.source.warehouse.name, version.table.directory))
@@ -121,7 +121,7 @@ class Usage:
         return copy
 
     def to_json(self) -> list[Json]:
-        """Lists every table with its counters."""
+        """List every table with its counters."""
         with self._lock:
             return [
                 [warehouse, directory, usage.to_json()]

@@ -71,12 +71,12 @@ class Watch:
         self._warm_by = clock() + _WARM_SECONDS
 
     def start(self) -> None:
-        """Starts the threads."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Stops the threads, and cancels a load at its next read."""
+        """Stop the threads, and cancel a load at its next read."""
         self._cancellation.cancel()
         until = time.monotonic() + _STOP_SECONDS
         for thread in self._threads:
@@ -84,7 +84,7 @@ class Watch:
                 thread.join(max(0.0, until - time.monotonic()))
 
     def tables(self) -> list[WatchedTable]:
-        """Returns the progress of each table, in the order in which they were named."""
+        """Return the progress of each table, in the order in which they were named."""
         return list(self._watched.values())
 
     @property
@@ -93,7 +93,7 @@ class Watch:
         return not self._untried or self._clock() >= self._warm_by
 
     def look(self, warehouse: str) -> float:
-        """Polls the tables of a warehouse that are due. Returns the seconds until the next one is."""
+        """Poll the tables of a warehouse that are due. Return the seconds until the next one is."""
         tables = [table for table in self._watched if table.warehouse == warehouse]
         for table in tables:
             watched = self._watched[table]
@@ -131,6 +131,6 @@ class Watch:
         return WatchedTable(table, version.snapshot_id, version.identity, due=self._next_due(0))
 
     def _next_due(self, failures: int) -> float:
-        """Returns the time of the next look, with exponential backoff and jitter."""
+        """Return the time of the next look, with exponential backoff and jitter."""
         interval = self._seconds * min(1 << failures, _LONGEST_PAUSE)
         return self._clock() + random.uniform(interval / 2, interval)  # noqa: S311 - only spreads the load

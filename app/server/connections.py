@@ -49,7 +49,7 @@ _UNBOUNDED: Final = 1 << 20
 
 
 def raise_descriptor_limit() -> None:
-    """Raises the limit of open files to the user's maximum, also for child processes."""
+    """Raise the limit of open files to the user's maximum, also for child processes."""
     _, most = getrlimit(RLIMIT_NOFILE)
     # Some systems allow less than what they call the hard limit.
     with suppress(ValueError, OSError):
@@ -57,19 +57,19 @@ def raise_descriptor_limit() -> None:
 
 
 def connection_limit() -> int:
-    """Returns the most connections of this process."""
+    """Return the most connections of this process."""
     soft, _ = getrlimit(RLIMIT_NOFILE)
     return (_UNBOUNDED if soft == RLIM_INFINITY else soft) // _DESCRIPTORS_SHARE
 
 
 def request_limit() -> int:
-    """Returns the most requests in flight, which leave other connections free."""
+    """Return the most requests in flight, which leave other connections free."""
     limit = connection_limit()
     return limit - limit // _SPARE_SHARE
 
 
 def accepted_at_once() -> int:
-    """Returns the backlog: connections accepted before any is counted."""
+    """Return the backlog: connections accepted before any is counted."""
     return min(connection_limit() // _ACCEPTED_SHARE, _MOST_ACCEPTED)
 
 
@@ -97,7 +97,7 @@ class _StrictConnection(h11.Connection):
 
 
 def _in_origin_form(request: h11.Request) -> h11.Request:
-    """Takes the host out of an absolute target; it wins over the header."""
+    """Take the host out of an absolute target; it wins over the header."""
     if (absolute := _ABSOLUTE.fullmatch(request.target)) is None:
         return request
     host, target = absolute.groups()
@@ -199,13 +199,13 @@ class PunctualProtocol(H11Protocol):
 
     @override
     def timeout_keep_alive_handler(self) -> None:
-        """Closes a silent connection, and sets a deadline for the rest of its answer."""
+        """Close a silent connection, and set a deadline for the rest of its answer."""
         super().timeout_keep_alive_handler()
         if self._untaken_timer is None:
             self._check_later()
 
     def _refuses(self, head: bytes) -> bool:
-        """Answers a request that lay unread for too long.
+        """Answer a request that lay unread for too long.
 
         An overloaded event loop reaches each request only after its caller has timed out. A refusal costs a
         hundredth of an answer, which leaves time for requests that have just come.

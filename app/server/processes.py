@@ -38,7 +38,7 @@ _MAX_QUESTION_BYTES: Final = 100
 
 @contextmanager
 def shared_directory() -> Iterator[Path]:
-    """Makes a directory for the processes of one run, and removes it at the end.
+    """Make a directory for the processes of one run, and remove it at the end.
 
     Raises SettingsError if no place can be written to.
     """
@@ -72,16 +72,16 @@ class Processes:
 
     @classmethod
     def of_environment(cls) -> Processes:
-        """Joins the run whose directory the environment names, if any."""
+        """Join the run whose directory the environment names, if any."""
         directory = os.environ.get(VARIABLE)
         return cls(Path(directory) if directory else None)
 
     def answer(self, question: bytes, give: Callable[[], bytes]) -> None:
-        """Registers the answer, a line, to a question, a word; call it before :meth:`start`."""
+        """Register the answer, a line, to a question, a word; call it before :meth:`start`."""
         self._answers[question] = give
 
     def start(self) -> None:
-        """Starts answering. Raises OSError if the directory is gone."""
+        """Start answering. Raises OSError if the directory is gone."""
         if self.directory is None:
             return
         place = self.directory / f"{self.name}.sock"
@@ -92,7 +92,7 @@ class Processes:
         threading.Thread(target=self._answer_all, args=(listener,), name="processes", daemon=True).start()
 
     def stop(self) -> None:
-        """Stops answering, and releases the number."""
+        """Stop answering, and release the number."""
         if self.directory is not None and self._listener is not None:
             with suppress(OSError):
                 self._listener.shutdown(socket.SHUT_RDWR)
@@ -104,7 +104,7 @@ class Processes:
                 shutil.rmtree(self.directory, ignore_errors=True)
 
     def ask(self, question: bytes) -> Iterator[tuple[str, bytes | None]]:
-        """Asks all other processes in turn; yields names and answers. Blocks for two seconds at most.
+        """Ask all other processes in turn; yield names and answers. Blocks for two seconds at most.
 
         The answer is None for a process that does not answer completely in time.
         """
@@ -141,7 +141,7 @@ def _lowest_free(directory: Path) -> tuple[str, BinaryIO]:
 
 
 def _ask(place: Path, question: bytes, until: float) -> bytes | None:
-    """Returns a process's answer, or None. Raises _EndedError if the process has ended."""
+    """Return a process's answer, or None. Raises _EndedError if the process has ended."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(max(0.01, until - time.monotonic()))
         try:

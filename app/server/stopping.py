@@ -54,7 +54,7 @@ class Stopping:
         return bool(self._received)
 
     def listen(self) -> None:
-        """Replaces the signal handlers of the server that runs in this thread, if it has any."""
+        """Replace the signal handlers of the server that runs in this thread, if it has any."""
         if threading.current_thread() is not threading.main_thread():
             return
         # uvicorn's handlers end the process by the signal, and not with 0: these replace them once it has
@@ -92,7 +92,7 @@ class Stopping:
             self._server.should_exit = True
 
     def finish(self) -> None:
-        """Ends the process shortly, if a signal came; call it when all work is done."""
+        """End the process shortly, if a signal came; call it when all work is done."""
         if self.is_begun:
             # Python would wait for threads that hang in storage, which nothing can end.
             ending = threading.Timer(_LAST_SECONDS, os._exit, (0,))
@@ -101,7 +101,7 @@ class Stopping:
 
 
 def _end_with_parent() -> None:
-    """Has Linux send SIGINT to this worker when its parent ends."""
+    """Have Linux send SIGINT to this worker when its parent ends."""
     parent = multiprocessing.parent_process()
     if parent is None or sys.platform != "linux":
         return
@@ -121,7 +121,7 @@ class Workers(Multiprocess):
         super().keep_subprocess_alive()
 
     def _is_awake(self, worker: Process) -> bool:
-        """Waits until a worker answers or ends, or kills it for its silence; returns False after a signal.
+        """Wait until a worker answers or ends, or kills it for its silence; return False after a signal.
 
         uvicorn waits in one call: a signal would be noticed only after a worker has started.
         """
@@ -151,7 +151,7 @@ class Workers(Multiprocess):
 
 
 def run_server(config: uvicorn.Config) -> None:
-    """Serves until a signal comes. Raises SystemExit if the server cannot start."""
+    """Serve until a signal comes. Raises SystemExit if the server cannot start."""
     if config.workers > 1:
         Workers(config, sockets=[config.bind_socket()]).run()
         return

@@ -61,16 +61,16 @@ class CacheRoom:
         self._settling = threading.Lock()
 
     def add(self, name: str, cache: Shrinkable) -> None:
-        """Registers a cache that has a share."""
+        """Register a cache that has a share."""
         self._caches[name] = cache
 
     def reach(self, name: str) -> int:
-        """Returns the most bytes that a cache can hold now without shrinking another; at least its share."""
+        """Return the most bytes that a cache can hold now without shrinking another; at least its share."""
         other_bytes = sum(cache.weight for other, cache in self._caches.items() if other != name)
         return max(self._shares[name], self.capacity - other_bytes)
 
     def settle(self) -> None:
-        """Shrinks caches until all fit; does nothing if another thread is doing so."""
+        """Shrink caches until all fit; do nothing if another thread is doing so."""
         if not self._settling.acquire(blocking=False):
             return
         try:
@@ -135,11 +135,11 @@ class ByteCache(Generic[Item]):
         self._rejected = 0
 
     def get(self, key: Hashable) -> Item | None:
-        """Returns the object of ``key``, or None."""
+        """Return the object of ``key``, or None."""
         return self.get_many((key,)).get(key)
 
     def get_many(self, keys: Iterable[Key]) -> dict[Key, Item]:
-        """Returns the objects among ``keys`` that are cached, all looked up at once."""
+        """Return the objects among ``keys`` that are cached, all looked up at once."""
         distinct = dict.fromkeys(keys)
         with self._lock:
             now = time.monotonic()
@@ -150,13 +150,13 @@ class ByteCache(Generic[Item]):
         return items
 
     def keeps(self, key: Hashable, item: Item) -> bool:
-        """Returns True if the cache holds this very object; not counted as a use."""
+        """Return True if the cache holds this very object; not counted as a use."""
         with self._lock:
             entry = self._objects.get(key)
             return entry is not None and entry.item is item
 
     def put(self, key: Hashable, item: Item) -> None:
-        """Caches an object, replacing the one of its key."""
+        """Cache an object, replacing the one of its key."""
         self._keep_all({key: (item, self._weigh(item))})
 
     def get_or_load(
@@ -168,7 +168,7 @@ class ByteCache(Generic[Item]):
         line: str = "",
         is_kept: Callable[[Item], bool] = lambda _: True,
     ) -> Item:
-        """Returns the object of ``key``, from the cache or from one ``load`` for all concurrent callers.
+        """Return the object of ``key``, from the cache or from one ``load`` for all concurrent callers.
 
         Args:
             expected_bytes: weight of the object if known; claimed before ``load`` starts.
@@ -189,7 +189,7 @@ class ByteCache(Generic[Item]):
         line: str = "",
         is_kept: Callable[[Item], bool] = lambda _: True,
     ) -> dict[Key, Item]:
-        """Returns the objects of ``keys``, loading missing ones in batches.
+        """Return the objects of ``keys``, loading missing ones in batches.
 
         ``load_missing`` returns the objects of its keys, in order. It is called more than once if memory for
         all keys cannot be claimed at once.
@@ -209,7 +209,7 @@ class ByteCache(Generic[Item]):
         return items
 
     def clear(self) -> None:
-        """Drops all objects; the results of loads in flight are not cached. Keeps the counters."""
+        """Drop all objects; the results of loads in flight are not cached. Keep the counters."""
         with self._lock:
             self._objects.clear()
             self._weight = 0
@@ -221,12 +221,12 @@ class ByteCache(Generic[Item]):
         return self._weight
 
     def shrink(self, weight: int, *, unused_seconds: float = 0) -> None:
-        """Evicts objects until the rest weighs at most ``weight``; spares those used in the last seconds."""
+        """Evict objects until the rest weighs at most ``weight``; spares those used in the last seconds."""
         with self._lock:
             self._make_room(weight, unused_seconds)
 
     def statistics(self) -> CacheState:
-        """Returns a consistent copy of the counters."""
+        """Return a consistent copy of the counters."""
         capacity = self._reach
         with self._lock:
             return CacheState(
@@ -288,7 +288,7 @@ class ByteCache(Generic[Item]):
     def _sort_out(
         self, pending: Mapping[Key, int], items: dict[Key, Item], most: int
     ) -> tuple[dict[Key, _Flight[Item]], list[_Batch[Key, Item]]]:
-        """Puts cached objects into ``items``; returns flights to wait for, and batches to load here."""
+        """Put cached objects into ``items``; return flights to wait for, and batches to load here."""
         in_flight: dict[Key, _Flight[Item]] = {}
         batches: list[_Batch[Key, Item]] = []
         before, now = len(items), time.monotonic()
@@ -355,7 +355,7 @@ class ByteCache(Generic[Item]):
         return loaded
 
     def _land(self, batch: _Batch[Key, Item]) -> list[Key]:
-        """Removes a batch from the loads in flight; returns its keys unless clear() removed them."""
+        """Remove a batch from the loads in flight; return its keys unless clear() removed them."""
         landed = [key for key in batch.keys if self._in_flight.get(key) is batch.flight]
         for key in landed:
             del self._in_flight[key]
@@ -363,7 +363,7 @@ class ByteCache(Generic[Item]):
 
 
 def _collect(in_flight: Mapping[Key, _Flight[Item]], items: dict[Key, Item]) -> list[Key]:
-    """Waits for other threads' loads; returns keys whose loader ran out of time or memory."""
+    """Wait for other threads' loads; return keys whose loader ran out of time or memory."""
     retried = []
     for key, flight in in_flight.items():
         try:

@@ -22,7 +22,7 @@ _PAUSE_SECONDS: Final = 60.0
 
 
 def check_listable(warehouse: Warehouse) -> None:
-    """Lists a warehouse.
+    """List a warehouse.
 
     Raises StorageError with its name if it cannot be listed, and with its URL if nothing is there.
     """
@@ -55,14 +55,14 @@ class Listings:
         self.missing: set[str] = set()
 
     def start(self) -> None:
-        """Starts a thread per warehouse, so that one that hangs does not hold up the others."""
+        """Start a thread per warehouse, so that one that hangs does not hold up the others."""
         for warehouse in self._warehouses.values():
             threading.Thread(
                 target=self._watch, args=(warehouse,), name=f"list {warehouse.name}", daemon=True
             ).start()
 
     def stop(self) -> None:
-        """Stops the listings."""
+        """Stop the listings."""
         self._ended.set()
 
     @property
@@ -76,7 +76,7 @@ class Listings:
         return len(self.missing) == len(self._warehouses)
 
     def check(self, warehouse: Warehouse) -> None:
-        """Lists one warehouse; warns when listing begins to fail."""
+        """List one warehouse; warn when listing begins to fail."""
         try:
             with time_limit(_CHECK_SECONDS):
                 check_listable(warehouse)

@@ -43,7 +43,7 @@ class Roots:
     def open(
         cls, warehouse: str, url: str, allow_external: Sequence[str], open_store: Callable[[str], Store]
     ) -> Roots:
-        """Opens the root at ``url``, and external ones: ``URI``, or for moved trees ``URI=LOCATION``.
+        """Open the root at ``url``, and external ones: ``URI``, or for moved trees ``URI=LOCATION``.
 
         Raises SettingsError without a library for a location, PathNotAllowedError for ``..``, ``.`` or empty
         segments.
@@ -69,7 +69,7 @@ class Roots:
         return all(root.store.is_local for root in (self.own, *self.external))
 
     def locate(self, path: str) -> tuple[Store, str]:
-        """Returns the store that holds ``path``, and the path within it."""
+        """Return the store that holds ``path``, and the path within it."""
         if not is_absolute_uri(path):
             return self.own.store, check_segments(path)
         uri = normal_uri(path)
@@ -84,7 +84,7 @@ class Roots:
 
 
 def without_credentials(text: str, mark: str = "") -> str:
-    """Replaces user and password in URLs by ``mark``.
+    """Replace user and password in URLs by ``mark``.
 
     A user without a password stays: it may be part of the place, as the container in
     ``abfss://container@account/``.
@@ -93,12 +93,12 @@ def without_credentials(text: str, mark: str = "") -> str:
 
 
 def is_absolute_uri(path: str) -> bool:
-    """Returns True if ``path`` is a URI and not a path within the warehouse."""
+    """Return True if ``path`` is a URI and not a path within the warehouse."""
     return _SCHEME.match(path) is not None
 
 
 def normal_uri(location: str) -> str:
-    """Spells a place one way: ``/x`` and ``file:/x`` become ``file:///x``, ``s3a:`` becomes ``s3:``.
+    """Spell a place one way: ``/x`` and ``file:/x`` become ``file:///x``, ``s3a:`` becomes ``s3:``.
 
     Raises PathNotAllowedError for ``..``, ``.`` or empty segments, and for a file on another host.
     """
@@ -125,7 +125,7 @@ def normal_uri(location: str) -> str:
 
 
 def check_segments(path: str) -> str:
-    """Returns ``path`` if it can only name something below its start.
+    """Return ``path`` if it can only name something below its start.
 
     Raises PathNotAllowedError if it is empty or absolute, or has ``..``, ``.``, empty segments or control
     characters.

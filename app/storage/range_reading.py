@@ -72,7 +72,7 @@ class RangeReader:
     max_bytes: int
 
     def read(self, ranges: Sequence[FileRange]) -> list[bytes | PaimonIndexError]:
-        """Returns bytes or an error for each of ``ranges``, in order."""
+        """Return bytes or an error for each of ``ranges``, in order."""
         answers: dict[FileRange, bytes | PaimonIndexError] = {}
         places: _Places = {}
         missing: list[FileRange] = []
@@ -132,7 +132,7 @@ class RangeReader:
     def _attempt_batch(
         self, places: _Places, batch: Iterable[MergedRange]
     ) -> Mapping[FileRange, Attempt[bytes]]:
-        """Asks each store for all of its ranges in one batch, once; returns attempts by range."""
+        """Ask each store for all of its ranges in one batch, once; return attempts by range."""
         by_store: dict[Store, list[tuple[FileRange, str]]] = defaultdict(list)
         for merged in batch:
             store, place = places[merged.whole.path]
@@ -149,7 +149,7 @@ class RangeReader:
     def _contents(
         self, places: _Places, merged: MergedRange, first: Attempt[bytes] | None
     ) -> Mapping[FileRange, bytes]:
-        """Reads a merged range, starting from its first attempt, and cuts it into parts."""
+        """Read a merged range, starting from its first attempt, and cut it into parts."""
         path, start, _ = merged.whole
         store, place = places[path]
         content = self.retry.call(
@@ -161,7 +161,7 @@ class RangeReader:
         return {part: content[part.offset - start : part.end - start] for part in merged.parts}
 
     def _refusal(self, file_range: FileRange, places: _Places) -> PaimonIndexError | None:
-        """Returns the error of a range that may not be read; otherwise enters its file into ``places``."""
+        """Return the error of a range that may not be read; otherwise enters its file into ``places``."""
         path, offset, length = file_range
         if offset < 0 or length < 0:
             return StorageError(f"bytes {offset} to {file_range.end} of {path} are not a range", path=path)
@@ -174,7 +174,7 @@ class RangeReader:
 
 
 def too_large(path: str, size: int, max_bytes: int) -> LimitExceededError | None:
-    """Returns an error if reading ``size`` bytes of a file exceeds the limit."""
+    """Return an error if reading ``size`` bytes of a file exceeds the limit."""
     if size <= max_bytes:
         return None
     return LimitExceededError(
@@ -187,7 +187,7 @@ def _is_read(attempt: Attempt[bytes] | None) -> bool:
 
 
 def merge_ranges(ranges: Iterable[FileRange]) -> list[MergedRange]:
-    """Joins ranges of one file that overlap or are close together, up to some length."""
+    """Join ranges of one file that overlap or are close together, up to some length."""
     wholes: list[FileRange] = []
     parts: list[list[FileRange]] = []
     for file_range in sorted(ranges):
@@ -202,7 +202,7 @@ def merge_ranges(ranges: Iterable[FileRange]) -> list[MergedRange]:
 
 
 def portions(ranges: Iterable[MergedRange], most: int, most_bytes: int) -> Iterator[list[MergedRange]]:
-    """Cuts ranges into batches of at most ``most`` ranges and ``most_bytes``, or of one longer range."""
+    """Cut ranges into batches of at most ``most`` ranges and ``most_bytes``, or of one longer range."""
     batch: list[MergedRange] = []
     size = 0
     for merged in ranges:
@@ -216,7 +216,7 @@ def portions(ranges: Iterable[MergedRange], most: int, most_bytes: int) -> Itera
 
 
 def _join(before: FileRange, after: FileRange) -> FileRange | None:
-    """Joins two ranges, the second of which begins no earlier; None if they are too far apart or too long."""
+    """Join two ranges, the second of which begins no earlier; None if they are too far apart or too long."""
     if after.path != before.path or after.offset > before.end + _WIDEST_GAP_BYTES:
         return None
     length = max(before.end, after.end) - before.offset

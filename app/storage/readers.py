@@ -49,7 +49,7 @@ class Readers:
         alone_seconds: float = 0,
         claimed_bytes: int = 0,
     ) -> list[Loaded]:
-        """Applies ``load`` to each item in parallel; returns results in order.
+        """Apply ``load`` to each item in parallel; return results in order.
 
         ``alone_seconds``: helpers join once loads take longer than this on average, since handing over costs
         more than very short loads. ``claimed_bytes``: memory that each load claims, which bounds the helpers,
@@ -99,29 +99,29 @@ class Readers:
         return [loaded[position] for position in range(count)]
 
     def room(self, size: int, path: str) -> AbstractContextManager[Claim]:
-        """Claims memory for the bytes read of a file."""
+        """Claim memory for the bytes read of a file."""
         return LEDGER.claim("reads", size, path=path, line=self.warehouse)
 
     def begin(self, work: Callable[[], Loaded]) -> Future[Loaded]:
-        """Runs work in a thread, under this request's deadline and cancellation."""
+        """Run work in a thread, under this request's deadline and cancellation."""
         # Claims of its own: else it would be refused, and not wait, while other parts hold memory.
         with apart():
             return self._pool.submit(copy_context().run, work)
 
     def submit_detached(self, work: Callable[[], object]) -> None:
-        """Runs work in a thread without a caller."""
+        """Run work in a thread without a caller."""
         self._pool.submit(work)
 
     def decoding(self, size: int, path: str) -> AbstractContextManager[Claim]:
-        """Claims memory for a file that is read and expanded, until its content is stored or given up."""
+        """Claim memory for a file that is read and expanded, until its content is stored or given up."""
         return LEDGER.claim("decoding", size, path=path, line=self.warehouse)
 
     @contextmanager
     def core(self) -> Iterator[None]:
-        """Acquires a core to decode what was read."""
+        """Acquire a core to decode what was read."""
         with CORES.computing(is_begun=True):
             yield
 
     def close(self) -> None:
-        """Ends the threads after their present loads, without waiting."""
+        """End the threads after their present loads, without waiting."""
         self._pool.shutdown(wait=False, cancel_futures=True)

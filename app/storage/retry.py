@@ -47,11 +47,11 @@ class RetryBudget:
 
     @classmethod
     def of_each(cls, warehouses: int) -> list[RetryBudget]:
-        """Splits :data:`REPEATED_CALLS` by warehouse, at least a tenth each, so that none spends it all."""
+        """Split :data:`REPEATED_CALLS` by warehouse, at least a tenth each, so that none spends it all."""
         return [cls(max(REPEATED_CALLS / warehouses, _FEWEST)) for _ in range(warehouses)]
 
     def take(self) -> bool:
-        """Takes one retry, if any remains."""
+        """Take one retry, if any remains."""
         with self._lock:
             if self._remaining < 1:
                 return False
@@ -59,7 +59,7 @@ class RetryBudget:
             return True
 
     def succeeded(self, *, is_repeated: bool) -> None:
-        """Adds to the budget for a successful call."""
+        """Add to the budget for a successful call."""
         if self._remaining < self._most:
             with self._lock:
                 self._remaining = min(self._most, self._remaining + (1 if is_repeated else _EARNED))
@@ -83,7 +83,7 @@ class RetryPolicy:
         kind: StorageOperation = StorageOperation.READ,
         first: Attempt[Result] | None = None,
     ) -> Result:
-        """Returns the result of ``operation``, an operation of ``kind`` on ``path``.
+        """Return the result of ``operation``, an operation of ``kind`` on ``path``.
 
         ``first``: the first attempt, if it was made in a batch; its error counts as one here.
 
@@ -164,7 +164,7 @@ def _report_first_attempt(kind: StorageOperation, path: str, made: Attempt[Resul
 
 
 def _size(kind: StorageOperation, result: object) -> int:
-    """Returns the bytes read: readers return them, or their number."""
+    """Return the bytes read: readers return them, or their number."""
     if kind not in (StorageOperation.READ, StorageOperation.READ_RANGE):
         return 0
     return len(result) if isinstance(result, bytes) else result if isinstance(result, int) else 0

@@ -42,12 +42,12 @@ _MOST_STORED: Final = LARGEST + (LARGEST >> 6)
 
 
 def object_name(key: bytes) -> str:
-    """Returns the name of the object for an entry's key."""
+    """Return the name of the object for an entry's key."""
     return hashlib.sha256(key).hexdigest()
 
 
 def key_name(key: bytes) -> str:
-    """Returns the suffix of objects' names for a key; it tells keys apart and reveals nothing else."""
+    """Return the suffix of objects' names for a key; it tells keys apart and reveals nothing else."""
     return f"-{hmac.new(key, b'name', hashlib.sha256).hexdigest()[:8]}" if key else ""
 
 
@@ -60,7 +60,7 @@ class Sizes:
 
     @classmethod
     def read(cls, start: bytes | memoryview) -> Self:
-        """Reads the beginning of an object. Raises DamagedEntryError if no object begins so."""
+        """Read the beginning of an object. Raises DamagedEntryError if no object begins so."""
         if len(start) < _PACKED_FROM:
             raise DamagedEntryError(f"expected at least {_PACKED_FROM} bytes, found {len(start)}")
         magic, stored, unpacked = _START.unpack_from(start)
@@ -70,7 +70,7 @@ class Sizes:
 
 
 def write_object(name: str, key: bytes, entry: Sequence[bytes | pa.Buffer]) -> bytes | None:
-    """Packs and signs an entry, given in pieces; None if it is too large."""
+    """Pack and sign an entry, given in pieces; None if it is too large."""
     sink = pa.BufferOutputStream()
     for piece in entry:
         sink.write(piece)
@@ -85,7 +85,7 @@ def write_object(name: str, key: bytes, entry: Sequence[bytes | pa.Buffer]) -> b
 def read_object(
     name: str, key: bytes, content: bytes | memoryview, claim: Callable[[int], None] = lambda _: None
 ) -> NDArray[np.uint8]:
-    """Verifies and unpacks an object.
+    """Verify and unpack an object.
 
     ``claim`` claims memory for the sizes once they are verified. Raises DamagedEntryError unless a holder of
     the key wrote this content under this name.

@@ -126,7 +126,7 @@ class SharedTier:
         self._opening = self._pool.submit(self._probe)
 
     def get(self, key: bytes, expected_bytes: int = 0) -> Entry | None:
-        """Returns the entry of a key; None if it is not available now.
+        """Return the entry of a key; None if it is not available now.
 
         ``expected_bytes``: size of the object if known, for a single call. Raises DeadlineExceededError.
         """
@@ -140,7 +140,7 @@ class SharedTier:
         return entry
 
     def offer(self, key: bytes, columns: Mapping[str, pa.Array]) -> None:
-        """Queues columns to be written, unless they are known to be there."""
+        """Queue columns to be written, unless they are known to be there."""
         name = object_name(key)
         size = sum(column.nbytes for column in columns.values())
         with self._lock:
@@ -156,18 +156,18 @@ class SharedTier:
         self._submit(self._write, name, key, size, columns)
 
     def flush(self) -> None:
-        """Waits until every queued write is done, or has failed."""
+        """Wait until every queued write is done, or have failed."""
         with self._lock:
             pending = [self._opening, *self._pending]
         wait(pending)
 
     def statistics(self) -> SharedCacheState:
-        """Returns a consistent copy of the counters."""
+        """Return a consistent copy of the counters."""
         with self._lock:
             return SharedCacheState(**self._counts)
 
     def close(self) -> None:
-        """Drops queued writes."""
+        """Drop queued writes."""
         self._is_closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._store.readers.close()
@@ -194,7 +194,7 @@ class SharedTier:
             submitted.add_done_callback(self._end)
 
     def _end(self, done: Future[None]) -> None:
-        """Logs unexpected errors of background work, which has no caller."""
+        """Log unexpected errors of background work, which has no caller."""
         with self._lock:
             self._pending.discard(done)
         if not done.cancelled() and (error := done.exception()) is not None:
@@ -251,7 +251,7 @@ class SharedTier:
         return entry
 
     def _fetch(self, path: str, expected_bytes: int, claim: Claim) -> bytes | memoryview:
-        """Reads an object, claiming memory first, since its length is not verified yet."""
+        """Read an object, claiming memory first, since its length is not verified yet."""
         first = min(expected_bytes + _FIRST_BYTES, LARGEST)
         with time_limit(self._wait_seconds + expected_bytes / _BYTES_PER_SECOND):
             start = self._range(path, 0, first)
@@ -291,7 +291,7 @@ class SharedTier:
         self._absent.pop(name, None)
 
     def _probe(self) -> None:
-        """Calls the store; after an answer in time, requests may ask it."""
+        """Call the store; after an answer in time, requests may ask it."""
         fastest = math.inf
         try:
             for _ in range(_PROBES):

@@ -29,7 +29,7 @@ class Tiers:
         return replace(self, store=None)
 
     def entry(self, warehouse: str, path: str, size: int | None, form: str) -> TierEntry | None:
-        """Returns the entry of something derived from a file; None without tiers.
+        """Return the entry of something derived from a file; None without tiers.
 
         ``warehouse``: URL, equal in every process. ``size``: bytes of the file, if metadata state them.
         ``form``: kind and version of the derived columns.
@@ -52,11 +52,11 @@ class TierEntry:
         return self.tiers.directory is not None and self.tiers.directory.has(self.key)
 
     def get(self) -> Columns | None:
-        """Maps the columns from the directory; None if it lacks them."""
+        """Map the columns from the directory; None if it lacks them."""
         return None if self.tiers.directory is None else self.tiers.directory.get(self.key)
 
     def fetch(self, expected_bytes: int = 0) -> Columns | None:
-        """Reads the columns from the store, and copies them to the directory; None if the store lacks them.
+        """Read the columns from the store, and copy them to the directory; None if the store lacks them.
 
         ``expected_bytes``: size of the columns, if known. Raises DeadlineExceededError.
         """
@@ -74,16 +74,16 @@ class TierEntry:
             return None
 
     def put(self, columns: Mapping[str, pa.Array]) -> None:
-        """Writes columns, each of one item, to the directory."""
+        """Write columns, each of one item, to the directory."""
         if self.tiers.directory is not None:
             self.tiers.directory.put(self.key, columns)
 
     def share(self, columns: Mapping[str, pa.Array]) -> None:
-        """Writes columns to the store in the background, unless it has them."""
+        """Write columns to the store in the background, unless it has them."""
         if self.tiers.store is not None:
             self.tiers.store.offer(self.key, columns)
 
     def drop(self) -> None:
-        """Removes damaged columns from the directory."""
+        """Remove damaged columns from the directory."""
         if self.tiers.directory is not None:
             self.tiers.directory.drop(self.key)

@@ -91,7 +91,7 @@ class Warehouse:
         return self._roots.are_local
 
     def read(self, path: str, size: int | None = None) -> bytes:
-        """Reads a whole file, or one byte more than ``size`` if it is longer.
+        """Read a whole file, or one byte more than ``size`` if it is longer.
 
         Raises LimitExceededError if it is larger than ``max_file_bytes``.
         """
@@ -104,18 +104,18 @@ class Warehouse:
         return content
 
     def read_start(self, path: str, count: int) -> bytes:
-        """Reads the first ``count`` bytes of a file, or all of a shorter one."""
+        """Read the first ``count`` bytes of a file, or all of a shorter one."""
         return self.ask(StorageOperation.READ, path, lambda store, place: store.read(place, 0, count))
 
     def start_of(self, path: str, count: int) -> bytes | None:
-        """Reads the first ``count`` bytes of a file; None if there is no such file."""
+        """Read the first ``count`` bytes of a file; None if there is no such file."""
         try:
             return self.read_start(path, count)
         except FileMissingError:
             return None
 
     def read_immutable(self, path: str, size: int) -> bytes:
-        """Reads an immutable file, from the disk tier where it is there.
+        """Read an immutable file, from the disk tier where it is there.
 
         Only for names that no other file ever gets. Content of another length than ``size`` is not kept.
         """
@@ -128,7 +128,7 @@ class Warehouse:
 
     @contextmanager
     def reading(self, path: str, size: int | None, *, is_kept: bool = True) -> Iterator[bytes | memoryview]:
-        """Lends a file's content for the block; large local files share buffers.
+        """Lend a file's content for the block; large local files share buffers.
 
         ``is_kept``: False keeps the file out of the disk tier, for callers who keep what they derive from it.
         """
@@ -163,7 +163,7 @@ class Warehouse:
             yield content
 
     def _copy_of(self, path: str, size: int | None, *of: int) -> bytes | None:
-        """Returns the disk tier's copy of a file or range, if the path is allowed."""
+        """Return the disk tier's copy of a file or range, if the path is allowed."""
         if self._disk is None:
             return None
         self._roots.locate(path)
@@ -176,9 +176,9 @@ class Warehouse:
     def read_ranges(
         self, ranges: Sequence[tuple[str, int, int]], *, immutable: bool = False
     ) -> list[bytes | PaimonIndexError]:
-        """Reads many ranges in parallel, joining close ones of one file into one call.
+        """Read many ranges in parallel, joining close ones of one file into one call.
 
-        Returns for each range its bytes, fewer at the end of a file, or an error: one of :meth:`read`, or
+        Return for each range its bytes, fewer at the end of a file, or an error: one of :meth:`read`, or
         that of an invalid range or one above ``max_file_bytes``. The disk tier may keep ranges of immutable
         files.
         """
@@ -216,18 +216,18 @@ class Warehouse:
         return sorted({name for name, _ in self.entries(directory)})
 
     def entries(self, directory: str) -> list[tuple[str, bool]]:
-        """Lists names right below a directory, with True for directories; links are not."""
+        """List names right below a directory, with True for directories; links are not."""
         try:
             return self.ask(StorageOperation.LIST, directory, lambda store, place: store.entries(place))
         except FileMissingError:
             return []
 
     def has_root(self) -> bool:
-        """Returns True if the directory of the warehouse, or its bucket, exists."""
+        """Return True if the directory of the warehouse, or its bucket, exists."""
         return self.ask(StorageOperation.LIST, "", lambda store, _: store.has_root())
 
     def exists(self, path: str) -> bool:
-        """Returns True if there is such a file or directory."""
+        """Return True if there is such a file or directory."""
         try:
             self.size(path)
         except FileMissingError:
@@ -235,11 +235,11 @@ class Warehouse:
         return True
 
     def size(self, path: str) -> int:
-        """Returns the size of a file in bytes, 0 for a directory."""
+        """Return the size of a file in bytes, 0 for a directory."""
         return self.ask(StorageOperation.STAT, path, lambda store, place: store.size(place))
 
     def path_of(self, location: str) -> str:
-        """Returns the path within the warehouse of a directory that callers name by URL or absolute path.
+        """Return the path within the warehouse of a directory that callers name by URL or absolute path.
 
         Raises NotFoundError outside the warehouse, RequestError for no URL, or ``..``, ``.`` or empty
         segments.
@@ -265,12 +265,12 @@ class Warehouse:
         )
 
     def local_path(self, path: str) -> Path | None:
-        """Returns the path of a file or directory on this machine; None if it is elsewhere."""
+        """Return the path of a file or directory on this machine; None if it is elsewhere."""
         store, place = self._roots.locate(path)
         return Path(store.path_of(place)) if isinstance(store, LocalFiles) else None
 
     def ask(self, kind: StorageOperation, path: str, question: Callable[[Store, str], Result]) -> Result:
-        """Calls ``question`` with the store of a path and the path within it, with retries."""
+        """Call ``question`` with the store of a path and the path within it, with retries."""
         is_root = kind is StorageOperation.LIST and not path
         store, place = (self._roots.own.store, "") if is_root else self._roots.locate(path)
         return self._retry.call(path, lambda: question(store, place), kind=kind)

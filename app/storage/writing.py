@@ -23,7 +23,7 @@ class Writing:
         self.warehouse = warehouse
 
     def create(self, path: str, content: bytes) -> bool:
-        """Creates a file; returns False if the name has another content already.
+        """Create a file; return False if the name has another content already.
 
         A call whose answer was lost may have created the file, so an existing file with this very content
         counts as created. A caller who must know who created it adds something random to the content.
@@ -37,16 +37,16 @@ class Writing:
         return is_new or self._has_content(path, content)
 
     def replace(self, path: str, content: bytes) -> None:
-        """Writes or overwrites a hint, on which no reader relies; readers find the old content or the new."""
+        """Write or overwrite a hint, on which no reader relies; readers find the old content or the new."""
         self.warehouse.ask(StorageOperation.WRITE, path, lambda store, place: store.replace(place, content))
 
     def delete(self, path: str) -> None:
-        """Deletes a file; a missing file is no error."""
+        """Delete a file; a missing file is no error."""
         with contextlib.suppress(FileMissingError):
             self.warehouse.ask(StorageOperation.DELETE, path, lambda store, place: store.delete(place))
 
     def files_below(self, directory: str) -> list[str]:
-        """Lists the paths of all files below a directory, at any depth; links count as files."""
+        """List the paths of all files below a directory, at any depth; links count as files."""
         paths: list[str] = []
         pending = [directory]
         while pending:

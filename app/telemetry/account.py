@@ -134,7 +134,7 @@ class Account(Background):
         self.plan = plan
 
     def close(self) -> float:
-        """Counts the finished request; returns its seconds."""
+        """Count the finished request; return its seconds."""
         seconds = time.perf_counter() - self.began
         metrics, route = self._metrics, self.route
         status = NO_ANSWER if self.status is None else str(self.status)

@@ -47,7 +47,7 @@ _INVISIBLE: Final = re.compile("[\x80-\x9f\u2028\u2029]")
 
 
 def logging_config(log_format: LogFormat, level: LogLevel) -> dict[str, Any]:
-    """Configures logging, for :func:`logging.config.dictConfig` and uvicorn; lines go to standard error."""
+    """Configure logging, for :func:`logging.config.dictConfig` and uvicorn; lines go to standard error."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -73,7 +73,7 @@ def logging_config(log_format: LogFormat, level: LogLevel) -> dict[str, Any]:
 
 
 def event_record(logger: str, level: int, event: str, members: Mapping[str, Any]) -> logging.LogRecord:
-    """Makes a record of an event, for :meth:`logging.Logger.handle`."""
+    """Make a record of an event, for :meth:`logging.Logger.handle`."""
     # A logger would search for the calling line, which takes several times as long, for each request.
     record = logging.LogRecord(logger, level, "", 0, event, None, None)
     record.members = members
@@ -110,7 +110,7 @@ class LineFormatter(logging.Formatter):
 
 
 def redact(text: str) -> str:
-    """Removes locations of storage and tokens from a text."""
+    """Remove locations of storage and tokens from a text."""
     return _SECRET.sub(lambda match: f"{match['url'] or match['host'] or match['token']}…", text)
 
 
@@ -141,7 +141,7 @@ def _to_json(event: Mapping[str, Any]) -> str:
 
 
 def _to_text(event: dict[str, Any]) -> str:
-    """Formats a line for people; no text can begin another line or move a terminal's cursor."""
+    """Format a line for people; no text can begin another line or move a terminal's cursor."""
     head = [event.pop(name) for name in ("timestamp", "level", "logger", "event")]
     trace = event.pop("exception", "").rstrip("\n")
     members = "".join(f" {name}={_shown(value)}" for name, value in event.items())

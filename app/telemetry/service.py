@@ -59,7 +59,7 @@ _TRACES_GO_TO: Final = (
 
 
 def write_line(account: Account, seconds: float) -> None:
-    """Logs a finished request, if the level allows."""
+    """Log a finished request, if the level allows."""
     level = _level(account)
     if _log.isEnabledFor(level):
         _log.handle(event_record(LOGGER, level, "request", _members(account, seconds)))
@@ -120,7 +120,7 @@ def _members(account: Account, seconds: float) -> Mapping[str, Any]:
 
 
 def _trace(account: Account) -> Mapping[str, str]:
-    """Returns ids of our own span, or of the caller's header (W3C Trace Context)."""
+    """Return ids of our own span, or of the caller's header (W3C Trace Context)."""
     spans = account.spans
     if spans is None:
         match = _TRACE_PARENT.fullmatch(Headers(scope=account.scope).get("traceparent", ""))
@@ -129,7 +129,7 @@ def _trace(account: Account) -> Mapping[str, str]:
 
 
 def start_tracing() -> Tracing | None:
-    """Starts tracing; None if no variable configures it, or the libraries are missing."""
+    """Start tracing; None if no variable configures it, or the libraries are missing."""
     is_asked_for = any(os.environ.get(name) for name in _TRACES_GO_TO)
     if not is_asked_for or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
@@ -173,11 +173,11 @@ class Telemetry:
         self.listings: Listings | None = None
 
     def start(self) -> None:
-        """Starts sending traces, if configured."""
+        """Start sending traces, if configured."""
         self._tracing = start_tracing()
 
     def stop(self) -> None:
-        """Hands the counters to the other processes, and sends the last traces."""
+        """Hand the counters to the other processes, and send the last traces."""
         if self._workers is not None:
             self._workers.stop()
         if self._tracing is not None:
@@ -185,7 +185,7 @@ class Telemetry:
             self._tracing = None
 
     def begin(self, scope: Scope) -> Account:
-        """Opens the account of a request."""
+        """Open the account of a request."""
         spans = None if self._tracing is None else self._tracing.begin(scope)
         account = Account(self._metrics, scope, spans)
         with self._lock:
@@ -193,18 +193,18 @@ class Telemetry:
         return account
 
     def end(self, account: Account) -> None:
-        """Closes the account of a request, however it ended."""
+        """Close the account of a request, however it ended."""
         with self._lock:
             self._live.discard(account)
         write_line(account, account.close())
 
     def count_refusal(self, status: int) -> None:
-        """Counts a request that was answered before it was parsed."""
+        """Count a request that was answered before it was parsed."""
         by_token = ("",) if self._metrics.token_names else ()
         self._metrics.requests.labels(UNROUTED, str(status), *by_token).inc()
 
     def families(self) -> list[Metric]:
-        """Returns the metrics of this process."""
+        """Return the metrics of this process."""
         with self._lock:
             routes = [account.route for account in self._live]
         return [
@@ -217,9 +217,9 @@ class Telemetry:
         ]
 
     def exposition(self, accept: str, may_see: Callable[[str], bool]) -> tuple[bytes, str]:
-        """Returns metrics of all processes in a text form that a scraper accepts, and its media type.
+        """Return metrics of all processes in a text form that a scraper accepts, and its media type.
 
-        Leaves out samples of warehouses that the caller may not see.
+        Leave out samples of warehouses that the caller may not see.
         """
         encode, media_type = choose_encoder(accept)
         gathered = self.families() if self._workers is None else self._workers.gather()
@@ -254,7 +254,7 @@ class Accounting:
         self._telemetry = telemetry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

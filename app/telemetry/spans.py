@@ -46,7 +46,7 @@ class Tracing:
 
     @classmethod
     def from_environment(cls) -> Self:
-        """Configures itself from OpenTelemetry's variables."""
+        """Configure itself from OpenTelemetry's variables."""
         resource = Resource.create()
         if str(resource.attributes.get(SERVICE_NAME, _UNKNOWN)).startswith(_UNKNOWN):
             resource = resource.merge(Resource({SERVICE_NAME: "paimon-index"}))
@@ -57,7 +57,7 @@ class Tracing:
         return cls(provider)
 
     def begin(self, scope: Scope) -> RequestSpans:
-        """Starts the span of a request, within the caller's trace if there is one."""
+        """Start the span of a request, within the caller's trace if there is one."""
         carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         attributes = {"http.request.method": scope["method"]}
         span = self._tracer.start_span(
@@ -66,7 +66,7 @@ class Tracing:
         return RequestSpans(self._tracer, span)
 
     def stop(self) -> None:
-        """Sends pending spans, for a short time at most."""
+        """Send pending spans, for a short time at most."""
         sending = threading.Thread(target=self._provider.shutdown, daemon=True)
         sending.start()
         sending.join(_STOP_SECONDS)
@@ -84,7 +84,7 @@ class RequestSpans:
 
     @contextmanager
     def span(self, name: str) -> Iterator[None]:
-        """Opens a span around the block."""
+        """Open a span around the block."""
         outer = self._innermost
         self._innermost = self._start(name) or outer
         try:
@@ -95,12 +95,12 @@ class RequestSpans:
             self._innermost = outer
 
     def spent(self, name: str, seconds: float) -> None:
-        """Records a span of finished work."""
+        """Record a span of finished work."""
         if span := self._start(name, ago=seconds):
             span.end()
 
     def called(self, call: StorageCall) -> None:
-        """Records a span of a finished storage call."""
+        """Record a span of a finished storage call."""
         span = self._start(f"storage {call.operation.value}", SpanKind.CLIENT, call.seconds)
         if span is None:
             return
@@ -117,7 +117,7 @@ class RequestSpans:
         span.end()
 
     def end(self, name: str, attributes: Mapping[str, str | int], *, failed: bool) -> None:
-        """Ends the request's span under its final name."""
+        """End the request's span under its final name."""
         self._span.update_name(name)
         self._span.set_attributes({**attributes, "paimon_index.spans_left_out": self._left_out})
         if failed:
@@ -125,7 +125,7 @@ class RequestSpans:
         self._span.end()
 
     def _start(self, name: str, kind: SpanKind = SpanKind.INTERNAL, ago: float = 0.0) -> Span | None:
-        """Starts a span in the innermost one, ``ago`` seconds back; None if it is not recorded."""
+        """Start a span in the innermost one, ``ago`` seconds back; None if it is not recorded."""
         if not self._span.is_recording():
             return None
         if self._started >= _MOST_SPANS:

@@ -48,7 +48,7 @@ _SHARED_COUNTERS: Final = {
 
 
 def cache_families(statistics: Mapping[str, Mapping[str, int]]) -> list[Metric]:
-    """Returns caches' metrics; disk and shared caches have other names, since processes share them."""
+    """Return caches' metrics; disk and shared caches have other names, since processes share them."""
     memory = {name: members for name, members in statistics.items() if name not in (_DISK, _SHARED)}
     families = [_family(PREFIX + "cache_", member, memory) for member in (*_GAUGES, *_COUNTERS)]
     disk = {name: members for name, members in statistics.items() if name == _DISK}
@@ -64,7 +64,7 @@ def cache_families(statistics: Mapping[str, Mapping[str, int]]) -> list[Metric]:
 
 
 def request_families(routes: Iterable[str], concurrency: int) -> list[Metric]:
-    """Returns requests in flight by route, and their limit."""
+    """Return requests in flight by route, and their limit."""
     in_flight = GaugeMetricFamily(PREFIX + "requests_in_flight", "Requests in flight.", labels=["route"])
     for route, count in Counter(routes).items():
         in_flight.add_metric([route], count)
@@ -77,7 +77,7 @@ def request_families(routes: Iterable[str], concurrency: int) -> list[Metric]:
 
 
 def watch_families(watch: Watch | None) -> list[Metric]:
-    """Returns counts of watched tables, without their names."""
+    """Return counts of watched tables, without their names."""
     tables = [] if watch is None else watch.tables()
     failing = sum(table.failures > 0 for table in tables)
     return [
@@ -87,7 +87,7 @@ def watch_families(watch: Watch | None) -> list[Metric]:
 
 
 def listing_family(listings: Listings | None) -> Metric:
-    """Returns the last listing's success by warehouse."""
+    """Return the last listing's success by warehouse."""
     family = GaugeMetricFamily(
         PREFIX + "warehouse_listable",
         "1 if the last listing of a warehouse succeeded, else 0.",
@@ -99,7 +99,7 @@ def listing_family(listings: Listings | None) -> Metric:
 
 
 def process_families() -> list[Metric]:
-    """Returns the metrics of the process: its memory and release."""
+    """Return the metrics of the process: its memory and release."""
     limit = GaugeMetricFamily(PREFIX + "memory_limit_bytes", "Resident memory that the service may use.")
     if LEDGER.limit:
         limit.add_metric([], LEDGER.limit)

@@ -44,7 +44,7 @@ _SHARED_GAUGES: Final[Mapping[str, Callable[[float, float], float]]] = {
 
 
 def dump(families: Iterable[Metric]) -> bytes:
-    """Encodes families as a line of JSON, for :func:`load`."""
+    """Encode families as a line of JSON, for :func:`load`."""
     return orjson.dumps(
         [
             (
@@ -59,7 +59,7 @@ def dump(families: Iterable[Metric]) -> bytes:
 
 
 def load(content: bytes) -> list[Metric]:
-    """Decodes families from :func:`dump`."""
+    """Decode families from :func:`dump`."""
     families = []
     for name, documentation, kind, samples in orjson.loads(content):
         family = Metric(name, documentation, kind)
@@ -70,7 +70,7 @@ def load(content: bytes) -> list[Metric]:
 
 
 def merge(living: Sequence[Iterable[Metric]], ended: Sequence[Iterable[Metric]] = ()) -> list[Metric]:
-    """Merges families by name; of ended processes only counters and histograms."""
+    """Merge families by name; of ended processes only counters and histograms."""
     merged: dict[str, Metric] = {}
     values: dict[str, dict[tuple[str, tuple[tuple[str, str], ...]], float]] = {}
     for families, is_alive in chain(product(living, (True,)), product(ended, (False,))):
@@ -107,12 +107,12 @@ class Workers:
         processes.answer(_QUESTION, self._publish)
 
     def stop(self) -> None:
-        """Writes the counters down for the successor."""
+        """Write the counters down for the successor."""
         with suppress(OSError):
             self._publish()
 
     def gather(self) -> list[Metric]:
-        """Returns the counters of all workers; blocks for two seconds at most."""
+        """Return the counters of all workers; blocks for two seconds at most."""
         try:
             living = [load(self._publish())]
         except FileNotFoundError:

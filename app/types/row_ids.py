@@ -88,7 +88,7 @@ def rows_from(first: int, rows: BitMap) -> BitMap64:
 
 
 def ranges_of(rows: BitMap64, limit: int) -> RowRanges | None:
-    """The row ids in ranges; None for more than ``limit`` ranges."""
+    """Return the row ids in ranges; None for more than ``limit`` ranges."""
     # A row begins a range when its left neighbour is missing, and ends one when its right neighbour is.
     first = rows.difference(rows.shift(1))
     if len(first) > limit:

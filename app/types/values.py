@@ -247,7 +247,7 @@ def _truths(answers: pa.BooleanArray) -> NDArray[np.bool_]:
 
 
 def group_rows(*codes: NDArray[np.integer] | NDArray[np.bool_]) -> list[NDArray[np.int64]]:
-    """Group rows with equal codes; returns the rows of each group, ascending.
+    """Group rows with equal codes; return the rows of each group, ascending.
 
     ``codes`` are one or more columns of numbers or booleans, each of shape (n,).
     """

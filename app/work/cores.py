@@ -89,7 +89,7 @@ class Cores:
 
     @contextmanager
     def computing(self, line: str | None = None, *, is_begun: bool = False) -> Iterator[None]:
-        """Acquires a core for the block, except while the block waits. A thread that has one keeps it.
+        """Acquire a core for the block, except while the block waits. A thread that has one keeps it.
 
         ``line``: by default that of the enclosing block, which threads with a copy of its context share.
         ``is_begun``: goes before new work.
@@ -108,15 +108,15 @@ class Cores:
             self._release()
 
     def resume(self, line: _Line) -> None:
-        """Acquires a core again, before new threads of the line."""
+        """Acquire a core again, before new threads of the line."""
         self._take(line, is_resuming=True)
 
     def pause(self) -> _Line:
-        """Releases this thread's core. Returns the line to resume in."""
+        """Release this thread's core. Return the line to resume in."""
         return self._release()
 
     def give_way(self, turn: _Turn) -> None:
-        """Releases the core of a finished turn for a line that has computed less, and queues again."""
+        """Release the core of a finished turn for a line that has computed less, and queue again."""
         computed = turn.computed
         with self._lock:
             lines = [line for line in self._lines.values() if line.waiting and line is not turn.line]
@@ -163,13 +163,13 @@ class Cores:
 
 
 def line_of_work() -> str | None:
-    """Returns the warehouse that this thread works for, if any."""
+    """Return the warehouse that this thread works for, if any."""
     return _line.get()
 
 
 @contextmanager
 def waiting() -> Iterator[None]:
-    """Releases this thread's core while the block waits for storage or another thread.
+    """Release this thread's core while the block waits for storage or another thread.
 
     The caller must hold no lock that a computing thread may wait for.
     """
@@ -185,7 +185,7 @@ def waiting() -> Iterator[None]:
 
 
 def give_way() -> None:
-    """Yields the core if this thread's turn is over; the caller holds no locks, as for :func:`waiting`."""
+    """Yield the core if this thread's turn is over; the caller holds no locks, as for :func:`waiting`."""
     turn = _thread.turn
     if turn is not None and turn.cores.waiting and time.monotonic() - turn.since > TURN_SECONDS:
         turn.cores.give_way(turn)

@@ -33,18 +33,18 @@ class Cancellation:
         self.event = Event()
 
     def cancel(self) -> None:
-        """Ends the work at its next :func:`check_deadline`. Thread-safe and idempotent."""
+        """End the work at its next :func:`check_deadline`. Thread-safe and idempotent."""
         self.event.set()
 
 
 def time_limit(seconds: float) -> AbstractContextManager[None]:
-    """Limits the block to ``seconds`` from now; an earlier deadline around it stays in force."""
+    """Limit the block to ``seconds`` from now; an earlier deadline around it stays in force."""
     mine, outer = time.monotonic() + seconds, _deadline.get()
     return bound(_deadline, mine if outer is None else min(mine, outer))
 
 
 def cancellable(cancellation: Cancellation) -> AbstractContextManager[None]:
-    """Lets ``cancellation`` end the block, instead of one around it."""
+    """Let ``cancellation`` end the block, instead of one around it."""
     return bound(_cancellation, cancellation)
 
 
@@ -55,7 +55,7 @@ def remaining_seconds() -> float | None:
 
 
 def check_deadline() -> None:
-    """Raises if the request is over; otherwise yields the core if this thread's turn is over.
+    """Raise if the request is over; otherwise yield the core if this thread's turn is over.
 
     The caller must hold no lock that a computing thread may wait for. Raises RequestCancelledError if the
     caller left, DeadlineExceededError if time ran out.
@@ -79,7 +79,7 @@ def pause(seconds: float) -> None:
 
 
 def wait_for(future: Future[Result]) -> Result:
-    """Waits for another thread's result, which may be an exception of its own.
+    """Wait for another thread's result, which may be an exception of its own.
 
     Raises DeadlineExceededError if this request's time ran out, or its caller left.
     """

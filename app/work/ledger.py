@@ -94,7 +94,7 @@ class Shrinkable(Protocol):
         ...
 
     def shrink(self, weight: int, *, unused_seconds: float = 0) -> None:
-        """Evicts objects unused for so long, the oldest first, until the rest weighs no more."""
+        """Evict objects unused for so long, the oldest first, until the rest weighs no more."""
         ...
 
 
@@ -109,7 +109,7 @@ _held: ContextVar[_Held | None] = ContextVar("held", default=None)
 
 
 def apart() -> AbstractContextManager[None]:
-    """Has the block claim as a piece of work of its own, unless the present work holds memory."""
+    """Have the block claim as a piece of work of its own, unless the present work holds memory."""
     held = _held.get()
     return bound(_held, held if held is not None and held.size else None)
 
@@ -127,12 +127,12 @@ class Claim:
     size: int = 0
 
     def grow_to(self, total: int) -> None:
-        """Grows the claim to ``total`` bytes; it never shrinks before its end."""
+        """Grow the claim to ``total`` bytes; it never shrinks before its end."""
         if total > self.size:
             self.ledger.grow(self, total - self.size)
 
     def outlive(self, owner: object) -> Callable[[], object]:
-        """Transfers the claim to ``owner``; it ends when ``owner`` is collected or the result is called."""
+        """Transfer the claim to ``owner``; it ends when ``owner`` is collected or the result is called."""
         transferred = Claim(
             self.ledger, self.purpose, self.path, self.line, self.most, _Held(self.size), self.size
         )
@@ -145,7 +145,7 @@ class Claim:
         return release
 
     def owning(self) -> AbstractContextManager[None]:
-        """Has claims in the block belong to the same piece of work."""
+        """Have claims in the block belong to the same piece of work."""
         return bound(_held, self.held)
 
     def __str__(self) -> str:
@@ -218,12 +218,12 @@ class Ledger:
         return int(max(0, min(self.room / 2, _MOST_BEGUN_BYTES)))
 
     def add(self, cache: Shrinkable) -> None:
-        """Registers a cache for as long as it lives."""
+        """Register a cache for as long as it lives."""
         with self._lock:
             self._caches.add(cache)
 
     def keep_within(self, limit: int, own: int) -> None:
-        """Sets the limit, and starts a thread that enforces it; ``own``: bytes besides caches and claims."""
+        """Set the limit, and start a thread that enforces it; ``own``: bytes besides caches and claims."""
         with self._lock:
             self.limit, self.own = limit, own
             if self._watch is None:
@@ -240,7 +240,7 @@ class Ledger:
         line: str = "",
         most: int | None = None,
     ) -> Iterator[Claim]:
-        """Claims ``size`` bytes until the end of the block; the claim may grow.
+        """Claim ``size`` bytes until the end of the block; the claim may grow.
 
         Args:
             path: the file that the memory is for, if any.
@@ -263,13 +263,13 @@ class Ledger:
             self.end(claim)
 
     def end(self, claim: Claim) -> None:
-        """Releases a claim."""
+        """Release a claim."""
         with self._changed:
             self._count(claim, -claim.size)
             self._changed.notify_all()
 
     def grow(self, claim: Claim, size: int) -> None:
-        """Adds ``size`` bytes to a claim once there is room; raises what :meth:`claim` raises."""
+        """Add ``size`` bytes to a claim once there is room; raises what :meth:`claim` raises."""
         total = claim.held.size + size
         if total > self.room:
             others = claim.held.size - claim.size
@@ -321,12 +321,12 @@ class Ledger:
                 self._changed.notify_all()
 
     def _is_roomy(self, size: int) -> bool:
-        """Returns True if resident memory leaves room; small claims pass until the next check."""
+        """Return True if resident memory leaves room; small claims pass until the next check."""
         is_small = size < _LARGE_BYTES or not self.limit
         return is_small or self._resident() + size <= self.limit * REFUSE
 
     def _is_granted(self, claim: Claim, size: int) -> bool:
-        """Takes room for a claim if it is its turn; returns whether it did. The caller holds the lock."""
+        """Take room for a claim if it is its turn; return whether it did. The caller holds the lock."""
         self._release_ended()
         own_line = self._by_line[claim.line]
         if claim.most is not None:
@@ -368,7 +368,7 @@ class Ledger:
         )
 
     def require(self, label: object, size: int = 0) -> None:
-        """Raises MemoryShortError unless resident memory leaves room for ``size`` bytes."""
+        """Raise MemoryShortError unless resident memory leaves room for ``size`` bytes."""
         if not self.limit or self._resident() + size <= self.limit * REFUSE:
             return
         self._relieve(size)
@@ -377,7 +377,7 @@ class Ledger:
             raise self._refusal(label, size, resident)
 
     def look(self) -> None:
-        """Returns memory to the system and shrinks caches, as due."""
+        """Return memory to the system and shrink caches, as due."""
         resident = self._resident()
         if self.limit and resident > self.limit * SHRINK:
             self._relieve(0)
@@ -391,7 +391,7 @@ class Ledger:
             self._trim()
 
     def _relieve(self, size: int) -> None:
-        """Frees ``size`` bytes; one thread at a time, and not again within a short interval."""
+        """Free ``size`` bytes; one thread at a time, and not again within a short interval."""
         with self._lock:
             if time.monotonic() - self._relieved_at < _RELIEF_SECONDS:
                 return
@@ -404,7 +404,7 @@ class Ledger:
             self._relieved_at = time.monotonic()
 
     def _shrink_caches(self, weight: int) -> None:
-        """Shrinks caches until all together weigh no more than ``weight``."""
+        """Shrink caches until all together weigh no more than ``weight``."""
         self.shrinks += 1
         caches = list(self._caches)
         for cache in caches:

@@ -55,7 +55,7 @@ _GARBAGE_AFTER: Final = (20_000, 20, 20)
 
 
 def prepare_process() -> None:
-    """Tunes a process for serving: many threads, much memory, and an event loop that has to answer."""
+    """Tune a process for serving: many threads, much memory, and an event loop that has to answer."""
     if _SET_OPTION is not None:
         # The default is eight arenas per core, each of which keeps freed memory.
         _SET_OPTION(_ARENA_MAX, max(2, os.cpu_count() or 1))
@@ -75,7 +75,7 @@ def prepare_process() -> None:
 
 
 def give_memory_back() -> None:
-    """Returns freed memory to the system; after large files it can be as much as is in use."""
+    """Return freed memory to the system; after large files it can be as much as is in use."""
     if _TRIM is not None:
         _TRIM(0)
 
@@ -109,7 +109,7 @@ class Scratch:
 
     @contextmanager
     def buffer(self, size: int) -> Iterator[memoryview]:
-        """Lends ``size`` bytes for the block; they must not be used after it."""
+        """Lend ``size`` bytes for the block; they must not be used after it."""
         with self._lock:
             self._in_use += 1
             fitting = [at for at, piece in enumerate(self._free) if len(piece) >= size]
@@ -136,7 +136,7 @@ class MappedBytes(np.ndarray[Any, np.dtype[np.uint8]]):
 
     @classmethod
     def map(cls, descriptor: int) -> Self:
-        """Maps an open file, which may be closed then. Raises OSError, or ValueError if it is empty."""
+        """Map an open file, which may be closed then. Raises OSError, or ValueError if it is empty."""
         # By descriptor: another file may have the name by now.
         with pa.memory_map(f"/dev/fd/{descriptor}") as file:
             # Arrow has the kernel prefetch the buffer that is read: one byte, not the whole file.
@@ -164,7 +164,7 @@ class MemoryLimit:
 
     @classmethod
     def detect(cls, system: Path = _SYSTEM) -> MemoryLimit:
-        """Returns the smallest of all limits."""
+        """Return the smallest of all limits."""
         machine = cls(_machine_bytes(system), "the machine's memory")
         return min((machine, *_own_limit(system), *_group_limits(system)), key=lambda limit: limit.bytes)
 
@@ -200,7 +200,7 @@ def _group_limits(system: Path) -> Iterator[MemoryLimit]:
 
 
 def _groups(system: Path) -> Iterator[tuple[str, PurePosixPath]]:
-    """Yields this process's groups: the kind of hierarchy, and the path in it."""
+    """Yield this process's groups: the kind of hierarchy, and the path in it."""
     for line in _lines(system / "proc/self/cgroup"):
         _, controllers, path = line.split(":", 2)
         if not controllers:
@@ -210,7 +210,7 @@ def _groups(system: Path) -> Iterator[tuple[str, PurePosixPath]]:
 
 
 def _mounts(system: Path, kind: str) -> Iterator[tuple[PurePosixPath, PurePosixPath]]:
-    """Yields mounts of a kind of hierarchy: the group at the mount point, and the mount point."""
+    """Yield mounts of a kind of hierarchy: the group at the mount point, and the mount point."""
     for line in _lines(system / "proc/self/mountinfo"):
         before, _, after = line.partition(" - ")
         top, mount_point = before.split()[3:5]

@@ -62,7 +62,7 @@ _PARTS: Final = ("memory", "indexes", "neighbours", "overload", "burst")
 
 
 def main() -> int:
-    """Runs what the command line asks for; returns 1 where a bound does not hold."""
+    """Run what the command line asks for; return 1 where a bound does not hold."""
     asked = _arguments()
     faults = 0
     with TemporaryDirectory(prefix="paimon-index-limits-") as temporary:
@@ -95,7 +95,7 @@ def main() -> int:
 
 
 def _print(head: str, rows: Iterator[tuple[str, bool]]) -> int:
-    """Prints a table as it comes; returns how many of its rows tell of faults."""
+    """Print a table as it comes; return how many of its rows tell of faults."""
     print(head)
     faults = 0
     for row, is_sound in rows:

@@ -78,7 +78,7 @@ class Caller:
         self._patience = patience
 
     def post(self, path: str, body: object, accept: str = "application/json") -> tuple[int, bytes]:
-        """The status and the content of an answer."""
+        """Return the status and the content of an answer."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         try:
             with closing(self._connection()) as connection:
@@ -95,15 +95,15 @@ class Caller:
             return BROKEN, b""
 
     def of_table(self, table: str, what: str, body: object) -> tuple[int, bytes]:
-        """That of an endpoint of a table."""
+        """Return the URL of an endpoint of a table."""
         return self.post(f"/v1/{self._warehouse}/databases/{DATABASE}/tables/{table}/{what}", body)
 
     def of_iceberg(self, table: str, what: str, body: object) -> tuple[int, bytes]:
-        """The same of Iceberg's catalog."""
+        """Return the same of Iceberg's catalog."""
         return self.post(f"/iceberg/v1/{self._warehouse}/namespaces/{DATABASE}/tables/{table}/{what}", body)
 
     def leave_unread(self, table: str) -> int:
-        """Asks for a whole plan, and takes none of it."""
+        """Ask for a whole plan, and take none of it."""
         path = f"/v1/{self._warehouse}/databases/{DATABASE}/tables/{table}/plan"
         headers = {"Accept": "application/x-ndjson", "Content-Type": "application/json"}
         try:
@@ -244,13 +244,13 @@ def _lists_and_aggregates(caller: Caller, number: int) -> Answer:
 
 
 def _explain(caller: Caller, number: int) -> Answer:
-    """A page of what decided about each file."""
+    """Return a page of what decided about each file."""
     body = {"filter": f"c0 < {number + 1}", "explain": True}
     return _status(number, *caller.of_table("plain", "plan", body))
 
 
 def _iceberg_whole(caller: Caller, number: int) -> Answer:
-    """The plan of a whole table, which is fetched in hundreds of tasks, and the first of these."""
+    """Return the plan of a whole table, which is fetched in hundreds of tasks, and the first of these."""
     written = {"type": "gt", "term": "c0", "value": -1 - number}
     status, content = caller.of_iceberg("plain", "plan", {"filter": written})
     if status == OK:
@@ -260,7 +260,7 @@ def _iceberg_whole(caller: Caller, number: int) -> Answer:
 
 
 def _iceberg(caller: Caller, number: int) -> Answer:
-    """The plan, and all tasks of it."""
+    """Return the plan, and all tasks of it."""
     category = FIRST_PRIVATE_CATEGORY + number % BODIES
     body: dict[str, object] = {"filter": {"type": "eq", "term": "cat", "value": category}}
     names: set[str] = set()
@@ -283,7 +283,7 @@ def _statistics(caller: Caller, number: int) -> Answer:
 
 
 def _long(table: str, what: str, member: str, length: int, value: str) -> Callable[[Caller, int], Answer]:
-    """Asks with a body that has a value as long as that; ``?`` in it is a part that is repeated."""
+    """Ask with a body that has a value as long as that; ``?`` in it is a part that is repeated."""
 
     @cache
     def content() -> bytes:
@@ -372,7 +372,7 @@ EVERYTHING: Final = Dear(
 
 
 def _indexed(name: str, table: str, rows: int = 0) -> Dear:
-    """Asks for the ids of so many rows, or for nearly all ids."""
+    """Ask for the ids of so many rows, or for nearly all ids."""
 
     def rows_of(number: int) -> range:
         return range(number, number + rows)
@@ -407,7 +407,7 @@ _ALL: Final = (*DEAR, PIPE, EVERYTHING, *INDEXED)
 
 
 def answers(port: int, warehouses: Sequence[str], dear: Dear, callers: int) -> list[Answer]:
-    """What each of some callers who ask at the same time is answered, in a process of their own."""
+    """Return what each of some callers who ask at the same time is answered, in a process of their own."""
     with _process(_ask_once, port, warehouses, _ALL.index(dear), callers) as ended:
         found: list[Answer] = ended.recv()
         return found
@@ -417,7 +417,7 @@ def answers(port: int, warehouses: Sequence[str], dear: Dear, callers: int) -> l
 def asked_all_the_time(
     port: int, warehouse: str, dear: Dear, callers: int, patience: float = PATIENCE_SECONDS
 ) -> Iterator[Connection]:
-    """Has callers ask again and again until the end of the block; gives the statuses of their answers."""
+    """Have callers ask again and again until the end of the block; give the statuses of their answers."""
     with _process(_ask_again, port, warehouse, _ALL.index(dear), callers, patience) as statuses:
         yield statuses
 

@@ -18,7 +18,7 @@ _ENVIRONMENT: Final = {"PAIMON_INDEX_ICEBERG": "true", "PAIMON_INDEX_DEADLINE_SE
 
 
 def rows(warehouse: Path) -> Iterator[tuple[str, bool]]:
-    """A row for each number of callers; sound if all are answered."""
+    """Yield a row for each number of callers; sound if all are answered."""
     names = [f"w{number}" for number in range(ICEBERG.warehouses)]
     for callers in _CALLERS:
         # One core makes sure that the event loop stalls for a second.
@@ -29,7 +29,7 @@ def rows(warehouse: Path) -> Iterator[tuple[str, bool]]:
 
 @contextmanager
 def _one_core() -> Iterator[None]:
-    """Leaves this process, and those it starts, one core for the time of the block."""
+    """Leave this process, and those it starts, one core for the time of the block."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
     try:

@@ -32,7 +32,7 @@ INDEXED_TABLES: Final[dict[str, tuple[int, dict[str, Any]]]] = {
 
 
 def write_indexed_tables(warehouse: Path, names: Iterable[str]) -> None:
-    """Writes tables into a warehouse, unless they are there."""
+    """Write tables into a warehouse, unless they are there."""
     for name in names:
         table = warehouse / f"{DATABASE}.db" / name
         if not table.exists():
@@ -43,10 +43,10 @@ def write_indexed_tables(warehouse: Path, names: Iterable[str]) -> None:
 
 
 def ids_of(rows: Iterable[int]) -> list[int]:
-    """The ids of rows."""
+    """Return the ids of rows."""
     return [row * FACTOR % IDS for row in rows]
 
 
 def files_of(name: str, rows: Iterable[int]) -> frozenset[str]:
-    """The names of the files of a table that have these rows."""
+    """Return the names of the files of a table that have these rows."""
     return frozenset(f"data-{row // INDEXED_TABLES[name][0]}.parquet" for row in rows)

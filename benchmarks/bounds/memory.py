@@ -62,7 +62,7 @@ def needed(warehouse: Path, dear: Dear) -> int:
 
 
 def cells(warehouse: Path, dear: Dear, limit: int, callers: Sequence[int], need: int) -> Iterator[Cell]:
-    """The same server asked by more and more callers, each time with empty caches.
+    """Yield the same server asked by more and more callers, each time with empty caches.
 
     Args:
         limit: in megabytes.
@@ -95,7 +95,7 @@ def cells(warehouse: Path, dear: Dear, limit: int, callers: Sequence[int], need:
 
 @contextmanager
 def _small_plans(port: int) -> Iterator[Counter[int]]:
-    """Has another warehouse asked for small plans until the end of the block and once after it, by status."""
+    """Have another warehouse make small plans until the end of the block and once after it, by status."""
     statuses: Counter[int] = Counter()
     is_over = threading.Event()
 
@@ -143,5 +143,5 @@ def counted(statuses: Mapping[int, int]) -> str:
 
 
 def port_of(url: str) -> int:
-    """The port of a server."""
+    """Return the port of a server."""
     return httpx.URL(url).port or 80

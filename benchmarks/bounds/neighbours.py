@@ -100,19 +100,19 @@ class _Times:
 
 
 def beside(warehouse: Path, dear: Dear) -> Row:
-    """A request of many callers."""
+    """Return a request of many callers."""
     return _row(str(warehouse), dear, dear.name, {})
 
 
 def beside_hung_storage(warehouse: Path, dear: Dear) -> Row:
-    """The same of a store that takes calls and answers none."""
+    """Return the same of a store that takes calls and answers none."""
     with _silent() as endpoint:
         environment = {**_CREDENTIALS, "AWS_ENDPOINT_URL": endpoint}
         return _row("s3://bucket/warehouse", dear, "storage that never answers", environment, str(warehouse))
 
 
 def beside_stopped_decoder(warehouse: Path, dear: Dear) -> Row:
-    """The same while the process that decodes stands still."""
+    """Return the same while the process that decodes stands still."""
     stopped: list[int] = []
 
     def stop(pid: int, url: str) -> None:
@@ -194,7 +194,7 @@ def _ask(port: int, method: str, path: str, until: float, times: _Times) -> None
 
 @contextmanager
 def _silent() -> Iterator[str]:
-    """The URL of a server that accepts connections, and answers nothing."""
+    """Yield the URL of a server that accepts connections, and answers nothing."""
     taken: list[socket.socket] = []
 
     def accept() -> None:

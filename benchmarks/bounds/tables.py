@@ -54,7 +54,7 @@ _ROWS_PER_MB: Final = (1 << 20) // (8 * len(_COLUMNS))
 
 
 def write_tables(directory: Path) -> Path:
-    """Writes all tables, unless they are there, and returns the warehouse."""
+    """Write all tables, unless they are there, and return the warehouse."""
     warehouse = directory / "warehouse"
     if not warehouse.exists():
         database = directory / "new" / f"{DATABASE}.db"
@@ -78,7 +78,10 @@ def write_tables(directory: Path) -> Path:
 
 
 def _synthetic(table: Path, layout: Layout, files: int, manifests: int) -> list[Manifest]:
-    """A table of a layout, at a place of its own; indexes that tables share stay where they are written."""
+    """Return a table of a layout, at a place of its own.
+
+    Indexes that tables share stay where they are written.
+    """
     apart = table.parent.parent.parent / "written" / table.name
     apart.parent.mkdir(exist_ok=True)
     table.parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +102,10 @@ def _columnar(table: Path, write: Callable[[list[dict[str, Any]], dict[str, Any]
 
 
 def _data(table: Path, files: int, megabytes: int) -> None:
-    """A table whose data files hold numbers that no codec can shrink; they share one file of the disk."""
+    """Write a table whose data files hold numbers that no codec can shrink.
+
+    They share one file of the disk.
+    """
     make_table(table, schema_json(_COLUMNS))
     bucket = table / "bucket-0"
     bucket.mkdir()

@@ -14,7 +14,7 @@ _MIB: Final = 1 << 20
 
 
 def main() -> int:
-    """Runs what the command line asks for; returns 1 where something is not as it has to be."""
+    """Run what the command line asks for; return 1 where something is not as it has to be."""
     asked = _arguments()
     with TemporaryDirectory(prefix="paimon-index-soak-") as directory:
         if asked.part == "tables":

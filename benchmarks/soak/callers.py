@@ -91,7 +91,7 @@ class Report:
         return found
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """The lines of a table: what was looked at, and what it was."""
+        """Yield the lines of a table: what was looked at, and what it was."""
         yield "answers by status", _counted(self.statuses)
         yield "answers of 200 by question", _counted(self.kinds)
         yield "wrong answers", str(len(self.wrong))
@@ -149,7 +149,7 @@ class Copies:
         return found
 
     def landings(self, chance: random.Random) -> Iterator[dict[str, bytes]]:
-        """The objects of each later snapshot, as they are to be written."""
+        """Yield the objects of each later snapshot, as they are to be written."""
         waiting = {table: iter(self._snapshots(table)[1:]) for table in self.tables}
         order = [table for table, _ in self._to_come]
         chance.shuffle(order)
@@ -170,7 +170,7 @@ class Copies:
 
 
 def run(directory: Path, *, seconds: float, callers: int, limit: int, share: float, copies: int) -> Report:
-    """Asks a server for so long, and looks at its answers.
+    """Ask a server for so long, and look at its answers.
 
     Args:
         directory: an empty one.
@@ -244,7 +244,7 @@ def _ask(url: str, tables: Copies, seed: int, report: Report, is_over: threading
 
 
 def _dawdle(url: str, tables: Copies, seed: int, is_over: threading.Event) -> None:
-    """Sends half a body and waits, or takes an answer a little at a time."""
+    """Send half a body and wait, or take an answer a little at a time."""
     chance = random.Random(-seed)
     place = urlsplit(url)
     while not is_over.is_set():

@@ -56,7 +56,7 @@ class Storage:
     options: Mapping[str, Any]
 
     def put(self, objects: Mapping[str, bytes]) -> None:
-        """Writes objects past the proxy; one is seen whole or not at all."""
+        """Write objects past the proxy; one is seen whole or not at all."""
         store = S3Store(BUCKET, **self.options, client_options={"allow_http": True})
         for key, content in objects.items():
             store.put(key, content)
@@ -64,7 +64,7 @@ class Storage:
 
 @contextmanager
 def serve(share: float = 0, delay_seconds: float = 0, *, remembers: bool = False) -> Iterator[Storage]:
-    """An empty bucket behind a proxy.
+    """Serve an empty bucket behind a proxy.
 
     Args:
         share: of all answers, that the proxy spoils.

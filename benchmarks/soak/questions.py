@@ -86,11 +86,11 @@ class Question:
         return f"/v1/{self.warehouse}/databases/{DATABASE}/tables/{self.table}/{self.kind.endpoint}"
 
     def at(self, snapshot_id: int) -> Question:
-        """The same of one snapshot rather than the latest."""
+        """Return the same of one snapshot rather than the latest."""
         return replace(self, body=json.dumps({**json.loads(self.body), "snapshot_id": snapshot_id}))
 
     def post(self, client: httpx.Client) -> httpx.Response:
-        """Asks it."""
+        """Ask it."""
         headers = {"Accept": self.kind.media_type, "Content-Type": "application/json"}
         return client.post(self.path, content=self.body, headers=headers)
 
@@ -111,7 +111,7 @@ class Answer:
 
     @classmethod
     def of(cls, kind: Kind, content: bytes) -> Answer:
-        """Reads an answer of this kind.
+        """Read an answer of this kind.
 
         Raises:
             ValueError: it is not whole.
@@ -138,7 +138,7 @@ class Answer:
         )
 
     def names(self) -> set[str]:
-        """The data files that are named."""
+        """Return the data files that are named."""
         return {str(json.loads(entry).get("path")) for entry in self.files}
 
 
@@ -150,7 +150,7 @@ def _read(text: bytes) -> object:
 
 
 def ask_about(tables: Sequence[str], chance: random.Random) -> Question:
-    """A question about one of the tables, whose names are those of golden tables and a number."""
+    """Return a question about one of the tables, whose names are those of golden tables and a number."""
     table = chance.choice(tables)
     document = expected(table.rpartition("-")[0])
     kinds = [Kind.PLAN, Kind.PLAN, Kind.LINES, Kind.ARROW, Kind.DELETIONS]

@@ -25,7 +25,7 @@ LOOK_SECONDS: Final = 0.1
 def server(
     warehouses: Sequence[str], environment: Mapping[str, str], group: ControlGroup | None = None
 ) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """A server that is ready; gives its process and its URL.
+    """Start a server, and yield its process and its URL.
 
     Args:
         warehouses: each ``name=url``.

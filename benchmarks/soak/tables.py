@@ -74,7 +74,7 @@ class Report:
 
 
 def write_tables(directory: Path, count: int) -> Path:
-    """A warehouse with this many copies of the golden tables, every other of them damaged."""
+    """Return a warehouse with this many copies of the golden tables, every other of them damaged."""
     source = unpack(directory / "golden").root / f"{DATABASE}.db"
     names = sorted(path.name for path in source.iterdir())
     warehouse = directory / "warehouse"
@@ -103,7 +103,7 @@ def _damage(file: Path, chance: random.Random) -> None:
 
 
 def run(warehouse: Path, limit: int, requests: int, callers: int) -> Report:
-    """Asks a server of its own about tables, drawn at random.
+    """Ask a server of its own about tables, drawn at random.
 
     Args:
         warehouse: as :func:`write_tables` makes it.

@@ -131,7 +131,7 @@ def _kept(url: str, queries: Sequence[Query]) -> dict[str, int]:
 def _measure(
     arguments: argparse.Namespace, scratch: Path, place: Place, url: str, queries: Sequence[Query]
 ) -> tuple[str, list[Measurement], dict[str, int]]:
-    """The version of Spark, what it took, and what became of the catalog's scans."""
+    """Return the version of Spark, what it took, and what became of the catalog's scans."""
     jars = [arguments.connector, arguments.catalog_jar if arguments.connector else None, arguments.store]
     asked: dict[str, Any] = {
         "warehouse": place.hadoop_warehouse,

@@ -71,12 +71,12 @@ class Query(NamedTuple):
         return f"{_KEY} IN ({', '.join(map(str, self.keys))})" if self.keys else self.where
 
     def of(self, rows: DataFrame) -> DataFrame:
-        """The rows that are asked for, in plain Spark."""
+        """Return the rows that are asked for, in plain Spark."""
         found = rows if self.where is None else rows.where(self.where)
         return found.join(broadcast(self.small), _KEY, "left_semi") if self.small is not None else found
 
     def sql(self, table: str) -> str:
-        """The same as a statement."""
+        """Return the same as a statement."""
         if self.small is not None:
             self.small.createOrReplaceTempView(_SMALL)
             hint, join = f"/*+ BROADCAST({_SMALL}) */", f"LEFT SEMI JOIN {_SMALL} USING ({_KEY})"
@@ -85,7 +85,7 @@ class Query(NamedTuple):
 
 
 def main() -> None:
-    """Measures what the argument says."""
+    """Measure what the argument says."""
     asked = json.loads(sys.argv[1])
     spark = _session(asked)
     register(spark)
@@ -120,7 +120,7 @@ def main() -> None:
 
 
 def _scans(spark: SparkSession) -> dict[str, int]:
-    """What became of the scans of the catalog that plans through the service, as JMX tells it."""
+    """Return what became of the scans of the catalog that plans through the service, as JMX tells it."""
     gateway = spark.sparkContext._gateway  # noqa: SLF001 - no other door
     java = gateway.jvm.java.lang
     types, arguments = gateway.new_array(java.Class, 2), gateway.new_array(java.Object, 2)
@@ -140,7 +140,7 @@ def _scans(spark: SparkSession) -> dict[str, int]:
 
 
 def _calls(counts_url: str | None) -> int:
-    """What an object store has been asked until now."""
+    """Return what an object store has been asked until now."""
     if counts_url is None:
         return 0
     with urlopen(counts_url) as answer:  # noqa: S310 - on this machine

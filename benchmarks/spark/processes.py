@@ -26,7 +26,7 @@ class Used:
     python_bytes: int
 
     def since(self, before: Used) -> Used:
-        """What was used in between."""
+        """Return what was used in between."""
         return Used(
             self.processor_seconds - before.processor_seconds,
             self.java_bytes - before.java_bytes,
@@ -35,7 +35,7 @@ class Used:
 
 
 def used_below(root: int) -> Used:
-    """What a process has used, together with those that it started."""
+    """Return what a process has used, together with those that it started."""
     children: dict[int, list[tuple[int, str]]] = defaultdict(list)
     ticks: dict[int, int] = {}
     for place in _PROCESSES.iterdir():

@@ -43,7 +43,7 @@ class Measurement:
 
 
 def tables(measured: Sequence[Measurement], kept: Mapping[str, int], files: int) -> str:
-    """A table of medians."""
+    """Return a table of medians."""
     groups: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
     for each in measured:
         groups[each.query, each.way].append(each)

@@ -35,13 +35,16 @@ class Place:
 
 @contextmanager
 def directory(warehouse: Path) -> Iterator[Place]:
-    """The directory that the table was written to."""
+    """Yield the directory that the table was written to."""
     yield Place(str(warehouse), f"file:{warehouse}", {}, None)
 
 
 @contextmanager
 def object_store(warehouse: Path) -> Iterator[Place]:
-    """A store with what lies in a directory; processes that start meanwhile find it by their environment."""
+    """Yield a store with what lies in a directory.
+
+    Process that start meanwhile find it by their environment.
+    """
     with serve(delay_seconds=_DELAY_SECONDS, remembers=True) as storage:
         files = [path for path in warehouse.rglob("*") if path.is_file()]
         storage.put({f"w/{path.relative_to(warehouse)}": path.read_bytes() for path in files})

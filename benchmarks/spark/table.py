@@ -97,7 +97,7 @@ class Query:
 
 
 def write_table(warehouse: Path, files: int, rows: int) -> list[Query]:
-    """Writes the table, and says what to ask of it."""
+    """Write the table, and say what to ask of it."""
     table = warehouse / f"{_DATABASE}.db" / NAME
     make_table(
         table,
@@ -152,7 +152,7 @@ def _queries(known: list[tuple[int, str]], amounts: pa.Array) -> list[Query]:
 
 
 def _events(files: int, rows: int) -> Iterator[pa.Table]:
-    """The rows of each file, with the same values in every run."""
+    """Yield the rows of each file, with the same values in every run."""
     chance = np.random.default_rng(42)
     for number in range(files):
         count = rows * (number + 1) // files - rows * number // files
@@ -188,7 +188,7 @@ def _decimals(cents: np.ndarray, is_null: np.ndarray) -> pa.Array:
 
 
 def _write_file(table: Path, number: int, events: pa.Table, options: FileIndexOptions) -> ManifestEntry:
-    """Writes a data file and its index."""
+    """Write a data file and its index."""
     day = events["dt"][0].as_py()
     bucket = table / f"dt={day}" / "bucket-0"
     bucket.mkdir(parents=True, exist_ok=True)

@@ -36,7 +36,7 @@ class ArrowStream:
         self._is_ended = False
 
     def feed(self, piece: bytes) -> Iterator[pa.RecordBatch]:
-        """Adds bytes, and yields the batches that are complete now.
+        """Add bytes, and yield the batches that are complete now.
 
         Raises IncompleteAnswerError: the bytes are no Arrow stream.
         """
@@ -53,14 +53,14 @@ class ArrowStream:
             raise IncompleteAnswerError(f"the answer is no Arrow stream: {error}") from error
 
     def check_ended(self) -> None:
-        """Raises :class:`IncompleteAnswerError` unless the stream's end came last."""
+        """Raise :class:`IncompleteAnswerError` unless the stream's end came last."""
         if not self._is_ended or self._buffer:
             raise IncompleteAnswerError(
                 f"the plan ended early, after {self.received_bytes} bytes: it is incomplete, ask again"
             )
 
     def _next_message(self) -> bytes | None:
-        """Takes the first message from the buffer; None until it is complete."""
+        """Take the first message from the buffer; None until it is complete."""
         if len(self._buffer) < _PREFIX.size:
             return None
         mark, metadata_bytes = _PREFIX.unpack_from(self._buffer)

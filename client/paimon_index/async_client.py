@@ -45,7 +45,7 @@ class AsyncClient(Endpoints):
     async def plan(
         self, table: str, *, progress: Progress | None = None, **options: Unpack[PlanOptions]
     ) -> AsyncPlan:
-        """Plans a query; see :meth:`paimon_index.Client.plan`."""
+        """Plan a query; see :meth:`paimon_index.Client.plan`."""
         reader, ends = PlanReader(options, progress), self._settings.ends()
         request = post(under(table, "/plan"), options, ARROW)
         async with self._in_time(ends):
@@ -62,7 +62,7 @@ class AsyncClient(Endpoints):
         raise IncompleteAnswerError("the answer ended before its plan began: ask again")
 
     async def close(self) -> None:
-        """Closes all connections; unread plans are lost."""
+        """Close all connections; unread plans are lost."""
         await self._http.aclose()
 
     async def __aenter__(self) -> Self:
@@ -87,7 +87,7 @@ class AsyncClient(Endpoints):
 
     @asynccontextmanager
     async def _in_time(self, ends: float) -> AsyncIterator[None]:
-        """Raises :class:`DeadlineError` if the block outlasts its end."""
+        """Raise :class:`DeadlineError` if the block outlasts its end."""
         limit = asyncio.timeout(ends - time.monotonic() + GRACE_SECONDS)
         try:
             async with limit:
@@ -98,7 +98,7 @@ class AsyncClient(Endpoints):
             raise self._settings.timed_out(" or ".join(self._settings.replicas.base_urls)) from None
 
     async def _send(self, request: Request, ends: float) -> tuple[httpx.Response, Attempts]:
-        """Returns the first successful answer, which the caller must read and close."""
+        """Return the first successful answer, which the caller must read and close."""
         attempts = Attempts(self._settings, request, ends)
         while True:
             try:
@@ -124,7 +124,7 @@ async def _pieces(response: httpx.Response, attempts: Attempts) -> AsyncIterator
 
 
 async def _body(response: httpx.Response, attempts: Attempts, most_bytes: float = math.inf) -> bytes:
-    """Reads a body, but stops behind the piece that exceeds ``most_bytes``."""
+    """Read a body, but stops behind the piece that exceeds ``most_bytes``."""
     body = bytearray()
     try:
         async for piece in _pieces(response, attempts):

@@ -60,7 +60,7 @@ class Failure:
 
     @classmethod
     def of_answer(cls, status: int, headers: Mapping[str, str], body: bytes) -> Failure:
-        """Makes the failure of an answer with an error status."""
+        """Make the failure of an answer with an error status."""
         return cls(service_error(status, body), _seconds(headers.get("Retry-After", "")))
 
 
@@ -91,7 +91,7 @@ class Replicas:
         return sorted(self.base_urls, key=rank)
 
     def mark_down(self, base_url: str) -> None:
-        """Moves a base URL to the end of the order for a while."""
+        """Move a base URL to the end of the order for a while."""
         self._down_until[base_url] = time.monotonic() + _DOWN_SECONDS
 
 
@@ -105,14 +105,14 @@ class Settings:
 
     @classmethod
     def of(cls, base_urls: str | Sequence[str], deadline_seconds: float, retries: int) -> Settings:
-        """Checks settings; raises ValueError for an invalid one, TypeError for one of another type."""
+        """Check settings; raises ValueError for an invalid one, TypeError for one of another type."""
         check_seconds("deadline_seconds", deadline_seconds)
         if retries < 0:
             raise ValueError(f"retries is at least 0, found {retries}")
         return cls(Replicas(base_urls), deadline_seconds, retries)
 
     def timed_out(self, base_url: str) -> DeadlineError:
-        """The exception if a base URL gives no answer in time."""
+        """Return the exception if a base URL gives no answer in time."""
         return DeadlineError(
             f"{base_url} gave no answer within {self.deadline_seconds:g} s; allow more (deadline_seconds), "
             f"or see the service's log"
@@ -166,7 +166,7 @@ class Attempts:
         }
 
     def failure_of(self, error: httpx.HTTPError) -> Failure:
-        """Classifies an error before an answer began."""
+        """Classify an error before an answer began."""
         match error:
             case httpx.ReadTimeout() | httpx.WriteTimeout() | httpx.PoolTimeout():
                 return Failure(self._timed_out())
@@ -179,7 +179,7 @@ class Attempts:
         return Failure(PaimonIndexError(f"{self.base_url} cannot be asked: {error}"))
 
     def broken_off(self, error: httpx.HTTPError) -> PaimonIndexError:
-        """Classifies an error within an answer."""
+        """Classify an error within an answer."""
         if isinstance(error, httpx.TimeoutException):
             return self._timed_out()
         return IncompleteAnswerError(f"the answer of {self.base_url} was cut: {error}; ask again")
@@ -211,7 +211,7 @@ class Attempts:
 
 
 def check_seconds(name: str, seconds: object) -> None:
-    """Raises TypeError or ValueError unless an argument is a time above 0."""
+    """Raise TypeError or ValueError unless an argument is a time above 0."""
     if not isinstance(seconds, int | float):
         raise TypeError(f"{name} is a number of seconds, found {seconds!r}")
     if not 0 < seconds < math.inf:
@@ -219,7 +219,7 @@ def check_seconds(name: str, seconds: object) -> None:
 
 
 def check_token(token: str | None) -> None:
-    """Raises TypeError or ValueError for a token that no header may have; the error does not contain it."""
+    """Raise TypeError or ValueError for a token that no header may have; the error does not contain it."""
     if not isinstance(token, str | None):
         raise TypeError(f"the token is a text, found {type(token).__name__}")
     if token is not None and not (token.isascii() and token.isprintable()):
@@ -260,7 +260,7 @@ def _checked(url: str) -> str:
 
 
 def _seconds(retry_after: str) -> float:
-    """Parses Retry-After, which is a number of seconds or a date."""
+    """Parse Retry-After, which is a number of seconds or a date."""
     try:
         return max(0.0, float(retry_after))
     except ValueError:

@@ -62,7 +62,7 @@ class Client(Endpoints):
         self._http = httpx.Client(**transport(token, tls))
 
     def plan(self, table: str, *, progress: Progress | None = None, **options: Unpack[PlanOptions]) -> Plan:
-        """Plans a query: its files, and their rows to read, as they arrive.
+        """Plan a query: its files, and their rows to read, as they arrive.
 
         ``progress`` is called after each batch of files.
         """
@@ -86,7 +86,7 @@ class Client(Endpoints):
         return self._in_time(begin, ends)
 
     def close(self) -> None:
-        """Closes all connections; unread plans are lost."""
+        """Close all connections; unread plans are lost."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -112,7 +112,7 @@ class Client(Endpoints):
         return _body(*self._send(request, ends), most_bytes)
 
     def _in_time(self, work: Callable[[], T], ends: float) -> T:
-        """Runs work in a thread, and raises :class:`DeadlineError` if it is late."""
+        """Run work in a thread, and raise :class:`DeadlineError` if it is late."""
         # Timeouts of sockets cover neither the look-up of a host nor headers that arrive byte by byte.
         result: concurrent.futures.Future[T] = concurrent.futures.Future()
 
@@ -132,7 +132,7 @@ class Client(Endpoints):
         return result.result()
 
     def _send(self, request: Request, ends: float) -> tuple[httpx.Response, Attempts]:
-        """Returns the first successful answer, which the caller must read and close."""
+        """Return the first successful answer, which the caller must read and close."""
         attempts = Attempts(self._settings, request, ends)
         while True:
             try:
@@ -150,7 +150,7 @@ class Client(Endpoints):
 
 
 def download(client: Client, request: Request, most_bytes: int) -> bytes:
-    """Returns the body of an answer; raises :class:`IncompleteAnswerError` beyond ``most_bytes``."""
+    """Return the body of an answer; raises :class:`IncompleteAnswerError` beyond ``most_bytes``."""
     ends = client._settings.ends()  # noqa: SLF001 - of this module
     body = client._in_time(partial(client._ask, request, ends, most_bytes), ends)  # noqa: SLF001 - of this module
     if len(body) > most_bytes:
@@ -171,7 +171,7 @@ def _pieces(response: httpx.Response, attempts: Attempts) -> Iterator[bytes]:
 
 
 def _body(response: httpx.Response, attempts: Attempts, most_bytes: float = math.inf) -> bytes:
-    """Reads a body, but stops behind the piece that exceeds ``most_bytes``."""
+    """Read a body, but stops behind the piece that exceeds ``most_bytes``."""
     body = bytearray()
     try:
         for piece in _pieces(response, attempts):

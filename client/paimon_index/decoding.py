@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def decode(kind: type[T], written: object) -> T:
-    """Converts a JSON object to a dataclass, and ignores members that the class lacks.
+    """Convert a JSON object to a dataclass, and ignore members that the class lacks.
 
     Raises IncompleteAnswerError: a member is missing, or the value is no object.
     """

@@ -67,12 +67,12 @@ class Endpoints:
 
     @endpoint
     def live(self) -> Call[catalog.Health]:
-        """Confirms that the process runs."""
+        """Confirm that the process runs."""
         return _one(catalog.Health, get("/health/live"))
 
     @endpoint
     def ready(self) -> Call[catalog.Health]:
-        """Confirms that requests are answered; 503 is an error, after retries."""
+        """Confirm that requests are answered; 503 is an error, after retries."""
         return _one(catalog.Health, get("/health/ready"))
 
     @endpoint
@@ -92,7 +92,7 @@ class Endpoints:
 
     @endpoint
     def describe(self, table: str, **options: Unpack[given.VersionOptions]) -> Call[catalog.TableDescription]:
-        """Describes a table, now or at a version."""
+        """Describe a table, now or at a version."""
         return _one(catalog.TableDescription, get(under(table, ""), options))
 
     @endpoint
@@ -135,7 +135,7 @@ class Endpoints:
 
     @endpoint
     def deletions(self, table: str, **options: Unpack[given.DeletionsOptions]) -> Call[results.Deletions]:
-        """Deleted rows of data files."""
+        """Return deleted rows of data files."""
         path = under(table, "/deletions")
         joined = yield from _pages("deletions", lambda token: post(path, {**options, "page_token": token}))
         return decode(results.Deletions, joined)
@@ -147,12 +147,12 @@ class Endpoints:
 
     @endpoint
     def lookup(self, table: str, **options: Unpack[given.LookupOptions]) -> Call[results.BucketLookup]:
-        """The buckets of keys or hashes, in their order."""
+        """Return the buckets of keys or hashes, in their order."""
         return _one(results.BucketLookup, post(under(table, "/buckets/lookup"), options))
 
     @endpoint
     def assign(self, table: str, **options: Unpack[given.AssignOptions]) -> Call[results.Assignment]:
-        """The buckets that a writer would give keys; writes nothing."""
+        """Return the buckets that a writer would give keys; write nothing."""
         return _one(results.Assignment, post(under(table, "/buckets/assign"), options))
 
     @endpoint
@@ -164,7 +164,7 @@ class Endpoints:
     def aggregate(
         self, table: str, **options: Unpack[given.AggregateOptions]
     ) -> Call[results.AggregateAnswer]:
-        """Counts, extremes, sums and facets, as far as indexes give them without data."""
+        """Return counts, extremes, sums and facets, as far as indexes give them without data."""
         return _one(results.AggregateAnswer, post(under(table, "/aggregate"), options))
 
     @endpoint
@@ -216,7 +216,7 @@ class Endpoints:
 
     @endpoint
     def clear_cache(self) -> Call[dict[str, catalog.CacheState]]:
-        """Empties the caches in memory; for admin tokens."""
+        """Empty the caches in memory; for admin tokens."""
         return _caches(post("/v1/cache/clear", {}))
 
     @endpoint
@@ -226,7 +226,7 @@ class Endpoints:
 
     @endpoint
     def openapi(self) -> Call[dict[str, Any]]:
-        """The OpenAPI document of the service."""
+        """Yield the OpenAPI document of the service."""
         document: dict[str, Any] = _json((yield get("/openapi.json")))
         return document
 
@@ -251,7 +251,7 @@ def _caches(request: Request) -> Call[dict[str, catalog.CacheState]]:
 
 
 def _pages(member: str, page: Callable[[str | None], Request]) -> Call[dict[str, Any]]:
-    """Joins all pages: the first page's object, with the entries of all pages under ``member``."""
+    """Join all pages: the first page's object, with the entries of all pages under ``member``."""
     joined: dict[str, Any] = _json((yield page(None)))
     entries, token = list(_member(joined, member)), joined.get("next_page_token")
     while token is not None:

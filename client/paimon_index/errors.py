@@ -75,7 +75,7 @@ class UndecidedConditionError(PaimonIndexError):
 
 
 def service_error(status: int, body: bytes) -> ServiceError:
-    """Makes the exception of an answer with an error status, also of a proxy's in another form."""
+    """Make the exception of an answer with an error status, also of a proxy's in another form."""
     try:
         members = json.loads(body)
     except (ValueError, RecursionError):

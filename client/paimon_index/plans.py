@@ -85,7 +85,7 @@ class PlanReader:
         return self._facts
 
     def feed(self, piece: bytes) -> list[pa.RecordBatch]:
-        """Adds bytes, and returns the batches that are complete now."""
+        """Add bytes, and return the batches that are complete now."""
         batches = []
         for batch in self._stream.feed(piece):
             self._files += batch.num_rows
@@ -101,7 +101,7 @@ class PlanReader:
         return batches
 
     def check_whole(self) -> None:
-        """Raises :class:`IncompleteAnswerError` if files are missing."""
+        """Raise :class:`IncompleteAnswerError` if files are missing."""
         self._stream.check_ended()
         if self._kept != self.facts.summary.files_kept:
             raise IncompleteAnswerError(
@@ -109,7 +109,7 @@ class PlanReader:
             )
 
     def files(self, batch: pa.RecordBatch) -> Iterator[PlannedFile]:
-        """The files of a batch, in its order."""
+        """Yield the files of a batch, in its order."""
         partitions = _partitions(batch.column("partition"))
         for row, partition in zip(batch.drop_columns("partition").to_pylist(), partitions, strict=True):
             members = {name: value for name, value in row.items() if name in _MEMBERS}
@@ -191,7 +191,7 @@ class Plan(_Facts):
             yield from self._reader.files(batch)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yields record batches of up to 10,000 files.
+        """Yield record batches of up to 10,000 files.
 
         Raises IncompleteAnswerError: the stream ended early. Raises DeadlineError: a piece of it did not
         arrive in time. Raises RuntimeError: the plan was read already.
@@ -214,7 +214,7 @@ class Plan(_Facts):
         return self.to_arrow().to_pandas()
 
     def close(self) -> None:
-        """Releases the connection; unread files are lost."""
+        """Release the connection; unread files are lost."""
         self._close()
 
     def __enter__(self) -> Self:
@@ -245,7 +245,7 @@ class AsyncPlan(_Facts):
                 yield file
 
     async def batches(self) -> AsyncIterator[pa.RecordBatch]:
-        """Yields record batches; see :meth:`Plan.batches`."""
+        """Yield record batches; see :meth:`Plan.batches`."""
         self._take()
         try:
             for batch in self._first:
@@ -266,7 +266,7 @@ class AsyncPlan(_Facts):
         return (await self.to_arrow()).to_pandas()
 
     async def close(self) -> None:
-        """Releases the connection; unread files are lost."""
+        """Release the connection; unread files are lost."""
         await self._close()
 
     async def __aenter__(self) -> Self:

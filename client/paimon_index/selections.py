@@ -34,7 +34,7 @@ class Selection:
 
     @classmethod
     def of_json(cls, form: Form, written: Any, roaring: str | None) -> Selection:
-        """Converts a selection in JSON: base64 of a bitmap, pairs, or numbers."""
+        """Convert a selection in JSON: base64 of a bitmap, pairs, or numbers."""
         if isinstance(written, str):
             return cls("bitmap", base64.b64decode(written), 64 if roaring == "roaring64" else 32)
         numbers: Iterable[int] = chain.from_iterable(written) if form == "ranges" else written

@@ -30,7 +30,7 @@ class JavaEngine:
         return cls(directory)
 
     def read_back(self, table: Path, *, max_rows: int = 0, predicate: object = None) -> dict[str, Any]:
-        """What the engine sees in the latest snapshot of a table, with some of its rows."""
+        """Return what the engine sees in the latest snapshot of a table, with some of its rows."""
         program = str(self.directory / "run.sh")
         asked = ["--table", str(table), "--max-rows", str(max_rows)]
         if predicate is not None:

@@ -102,7 +102,7 @@ def _column(data_type: DataType, rows: int, distinct: int, random: Random) -> li
 
 
 def _values(data_type: DataType, random: Random) -> Callable[[], Value]:
-    """Draws values; none that the engine is known to be wrong about, as zeros of either sign."""
+    """Draw values; none that the engine is known to be wrong about, as zeros of either sign."""
     root = data_type.root
     if root in INTEGER_BITS:
         low, high = integer_range(data_type)

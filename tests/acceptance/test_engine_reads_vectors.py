@@ -110,7 +110,7 @@ class WritableTable:
         return (self.directory / "index" / index_file).read_bytes()
 
     def commit(self, changes: Iterable[IndexEntry]) -> None:
-        """Commits index files alone: the delta has no manifests, the base has all there were."""
+        """Commit index files alone: the delta has no manifests, the base has all there were."""
         snapshot = self.snapshot()
         combined = combine(self.index_manifest(), tuple(changes), self.mode)
         lists = [snapshot["baseManifestList"], snapshot["deltaManifestList"]]
@@ -133,7 +133,7 @@ class WritableTable:
         (snapshots / "LATEST").write_text(str(snapshot["id"]))
 
     def write_list(self, names: Iterable[str], *, keep: bool = True) -> Path:
-        """A manifest list of all that some lists have, or of nothing."""
+        """Return a manifest list of all that some lists have, or of nothing."""
         records: list[Any] = []
         for name in names:
             with (self.directory / "manifest" / name).open("rb") as file:
@@ -160,7 +160,7 @@ def deleted_positions(files: Iterable[Mapping[str, Any]]) -> dict[str, set[int]]
 def plain_rows(
     table: WritableTable, columns: list[str], deleted: Mapping[str, set[int]]
 ) -> list[tuple[Any, ...]]:
-    """The rows of the visible files that are not deleted, found without any of this project's code."""
+    """Return the rows of the visible files that are not deleted, found without any of this project's code."""
     rows: list[tuple[Any, ...]] = []
     for file in table.visible_files:
         data = pq.read_table(table.directory / file["path"], columns=columns, partitioning=None)
@@ -258,7 +258,7 @@ class Table:
 
 
 def add_keys(table: Table, options: DynamicBucketOptions, channels: int) -> dict[tuple[bytes, int], set[int]]:
-    """Assigns and records new keys in all partitions; returns them by partition and bucket."""
+    """Assign and record new keys in all partitions; return them by partition and bucket."""
     rng = np.random.default_rng(3)
     partitions = list(table.serialized)
     batch = KeyBatch.of(

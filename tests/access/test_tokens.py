@@ -154,7 +154,7 @@ def names(file: TokenFile) -> list[str | None]:
 
 
 def look(file: TokenFile) -> None:
-    """Looks at a file until it was still for long enough."""
+    """Look at a file until it was still for long enough."""
     for _ in range(3):
         file.refresh()
 

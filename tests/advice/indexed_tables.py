@@ -52,7 +52,7 @@ def indexed_table(
     declared: Mapping[str, str] | None = None,
     data_format: DataFormat = DataFormat.PARQUET,
 ) -> IndexedTable:
-    """A table of these files, of which all or ``indexed`` ones have the indexes that the options name.
+    """Return a table of these files, of which all or ``indexed`` ones have the indexes that the options name.
 
     ``declared``: options of the table, where they are others than its files were written with.
     """
@@ -87,7 +87,7 @@ def indexed_table(
 
 
 def grown(files: Sequence[pa.Table]) -> list[pa.Table]:
-    """The files with a footer each that makes them 1 MiB together."""
+    """Return the files with a footer each that makes them 1 MiB together."""
     padding = secrets.token_hex((1 << 19) // len(files))
     return [rows.replace_schema_metadata({"padding": padding}) for rows in files]
 

@@ -56,7 +56,7 @@ def index_bytes(table: IndexedTable) -> int:
 def check_promise(
     tmp_path: Path, options: Mapping[str, str], subject: AdviceSubject, indexed: list[int] | None = None
 ) -> IndexedTable:
-    """Takes the advice; the indexes must then take what was promised, and the advice must be gone."""
+    """Take the advice; the indexes must then take what was promised, and the advice must be gone."""
     before = indexed_table(tmp_path, FILES, options, indexed=indexed)
     advice = piece(before.advice(), subject)
     after = indexed_table(tmp_path, FILES, followed(options, before.advice()))

@@ -153,7 +153,7 @@ def same(column: str, value: Value | None) -> Any:
 
 
 def computed(asked: AggregateFunction, rows: Sequence[Mapping[str, Value | None]]) -> Any:
-    """The aggregate of rows: a number, or the key of a value; None for NULL."""
+    """Return the aggregate of rows: a number, or the key of a value; None for NULL."""
     if asked.column is None:
         return len(rows)
     found = [same(asked.column, row[asked.column]) for row in rows if row[asked.column] is not None]
@@ -169,7 +169,7 @@ def computed(asked: AggregateFunction, rows: Sequence[Mapping[str, Value | None]
 
 
 def written(asked: AggregateFunction, value: Any) -> Any:
-    """What an answer tells, in a form that compares with :func:`computed`."""
+    """Return what an answer tells, in a form that compares with :func:`computed`."""
     if value is None or asked.column is None or asked.function is Function.COUNT:
         return value
     data_type = BY_NAME[asked.column].type
@@ -218,7 +218,10 @@ def check(asked: AggregateFunction, found: AggregateValue, truth: Any) -> None:
 
 
 def added(asked: AggregateFunction, settled: Any, opened: Any) -> Any:
-    """What a caller makes of what is settled and what open files give; values that both have count twice."""
+    """Return what a caller makes of what is settled and what open files give.
+
+    Values that both have count twice.
+    """
     if settled is None or opened is None:
         return opened if settled is None else settled
     match asked.function:
@@ -315,7 +318,7 @@ def answered(
 
 
 def file_with(n: Sequence[Value | None], s: Sequence[Value | None]) -> File:
-    """A file with statistics of n, and an index of s that finds rows."""
+    """Return a file with statistics of n, and an index of s that finds rows."""
     rows: dict[str, Sequence[Value | None]] = {column.name: [None] * len(n) for column in COLUMNS}
     return File(1, {**rows, "n": n, "s": s}, {"s": "bitmap"}, has_statistics=True)
 

@@ -47,7 +47,7 @@ def made(number: int, kind: FileKind = FileKind.ADD, *, is_damaged: bool = False
 
 
 def shown(value: Any) -> Any:
-    """A value as answers have it; which of the two zeros stands for both is not stated."""
+    """Return a value as answers have it; which of the two zeros stands for both is not stated."""
     if value in (0.0, "-0.0"):
         return 0.0
     return "NaN" if isinstance(value, float) and math.isnan(value) else value

@@ -31,7 +31,7 @@ def service(tmp_path: Path) -> Iterator[IndexService]:
 
 
 def partitioned(root: Path, column: DataField, stored: Sequence[Value | None]) -> MadeTable:
-    """A table with a file of two rows in each of some partitions."""
+    """Return a table with a file of two rows in each of some partitions."""
     made = MadeTable.make(root, [column, ID], partitioned_by=[column])
     made.commit(
         [

@@ -52,7 +52,7 @@ def post(client: httpx.Client, path: str, shape: type, body: object) -> Any:
 
 
 def files_of(table: str, snapshot_id: int | None = None) -> list[dict[str, Any]]:
-    """The data files of a version of a golden table, the latest unless told, as the engine tells them."""
+    """Return data files of a version of a golden table, the latest unless told, as the engine tells them."""
     for version in golden_cases.expected(table)["versions"]:
         if version["at"] == {"snapshot_id": snapshot_id, "tag": None, "branch": None}:
             files: list[dict[str, Any]] = version["files"]

@@ -140,7 +140,7 @@ LEAVING = [*_LEAVING.split(), "golden.db\x00/x"]
 
 @pytest.fixture(scope="module")
 def fenced(serve: Serve, golden: GoldenWarehouse, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A server on a warehouse beside a secret, with a link that leads there."""
+    """Yield a server on a warehouse beside a secret, with a link that leads there."""
     root: Path = tmp_path_factory.mktemp("fenced")
     (root / "secret").write_text("secret")
     (root / "outside").mkdir()

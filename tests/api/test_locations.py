@@ -25,7 +25,7 @@ QUESTIONS = [
 
 @pytest.fixture(scope="module")
 def root(golden: GoldenWarehouse, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A warehouse with golden tables by their names, and two of them at places that no name tells.
+    """Return a warehouse with golden tables by their names, and two of them at places that no name tells.
 
     ``sales.orders`` is a third one by its name.
     """
@@ -68,7 +68,7 @@ def test_every_question_is_answered_about_the_table_at_the_location(
 
 
 def said(answer: httpx.Response) -> Any:
-    """The answer without what tells the two places apart."""
+    """Return the answer without what tells the two places apart."""
     text = answer.text.replace("lake/2024/orders", "PLACE").replace("golden.db/dyn_bucket", "PLACE")
     named = {("database", "golden"), ("database", "sales"), ("table", "dyn_bucket"), ("table", "orders")}
 

@@ -36,7 +36,7 @@ def connected(client: httpx.Client) -> Iterator[socket.socket]:
 
 @contextmanager
 def with_room_for_bodies(golden: GoldenWarehouse, size: int) -> Iterator[httpx.Client]:
-    """A server whose bodies may take so many bytes together."""
+    """Yield a server whose bodies may take so many bytes together."""
     application = create_app(Settings.load(warehouses={"main": str(golden.root)}))
     with listening(application, lifespan="on") as client:
         runtime = application.state.runtime
@@ -129,7 +129,7 @@ def runtime(tmp_path: Path) -> Iterator[Runtime]:
 def streaming(
     runtime: Runtime, pieces: Callable[[], Iterator[bytes]], ended: threading.Event | None = None
 ) -> Iterator[httpx.Client]:
-    """A server that answers with these pieces; ``ended`` is set once it asks for no more of them."""
+    """Yield a server that answers with these pieces; ``ended`` is set once it asks for no more of them."""
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
         stream = PieceStream(runtime, pieces(), media_type="text/plain", headers={})

@@ -42,7 +42,7 @@ PATIENCE_SECONDS = 20
 
 
 def wait_until_decoded(client: httpx.Client, snapshot_id: int) -> dict[str, Any]:
-    """What is told of the only watched table, once this snapshot of it is decoded."""
+    """Return what is told of the only watched table, once this snapshot of it is decoded."""
     give_up = time.monotonic() + PATIENCE_SECONDS
     while True:
         (watched,) = client.get("/v1/config").json()["watch"]

@@ -39,7 +39,7 @@ def both(
     bodies_bytes: int = 256 << 20,
     **given: object,
 ) -> Iterator[httpx.Client]:
-    """A server with the same tables twice: ``local`` on the disk, ``remote`` in the store."""
+    """Yield a server with the same tables twice: ``local`` on the disk, ``remote`` in the store."""
     settings = Settings.load(warehouses={"local": str(golden.root), "remote": f"s3://{BUCKET}"}, **given)
     with store.serving() as options:
         warehouses = {

@@ -98,7 +98,7 @@ class Replicas:
     def files(
         self, asked: Mapping[str, Any], *, trouble_first: bool, page_size: int = 1
     ) -> list[dict[str, Any]]:
-        """The files of all pages, where the first one or all others come from a replica in trouble."""
+        """Return the files of all pages, where the first one or all others come from a replica in trouble."""
         found: list[dict[str, Any]] = []
         token = None
         while not found or token:

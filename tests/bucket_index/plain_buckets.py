@@ -9,14 +9,14 @@ from app.types.binary_row.rows import fields_of
 
 
 def key_hash(key: Sequence[Value | None], types: Sequence[DataType]) -> int:
-    """The signed 32-bit hash of one trimmed primary key."""
+    """Return the signed 32-bit hash of one trimmed primary key."""
     return row_hash(write_row(key, types))
 
 
 def bucket_of(
     function: BucketFunction, key: Sequence[Value | None], types: Sequence[DataType], buckets: int
 ) -> int:
-    """The bucket of a bucket key; keys that ``mod`` refuses, and those of ``hive``, one at a time."""
+    """Return the bucket of a bucket key; keys that ``mod`` refuses, and those of ``hive``, one at a time."""
     if function is BucketFunction.DEFAULT:
         return abs(key_hash(key, types)) % buckets
     if function is BucketFunction.MOD and [each.root for each in types] in (

@@ -81,7 +81,7 @@ def follow(table: Table, step: dict[str, Any]) -> None:
 
 
 def replay(trace: dict[str, Any]) -> list[int | None]:
-    """Takes all steps one by one; the buckets of assignments, None where there is none."""
+    """Take all steps one by one; the buckets of assignments, None where there is none."""
     table = Table(trace["initial_index"])
     assigner = assigner_for(trace, table)
     buckets: list[int | None] = []

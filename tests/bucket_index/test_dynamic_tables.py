@@ -32,7 +32,7 @@ TABLES = ("dyn_bucket", "dyn_bucket_two", "dyn_bucket_max")
 
 
 def partition_row(entry: dict[str, Any]) -> bytes:
-    """The partition's row; each of these tables is partitioned by one STRING column."""
+    """Return the partition's row; each of these tables is partitioned by one STRING column."""
     (value,) = entry["partition"].values()
     return write_row((value.encode(),), [parse_type("STRING")])
 

@@ -19,7 +19,7 @@ _FORKS.set_forkserver_preload(["app.main", "app.cli.tables", "app.cli.build", "a
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What a command leaves, in an environment of these variables alone."""
+    """Return what a command leaves, in an environment of these variables alone."""
     with tempfile.TemporaryDirectory() as directory:
         streams = [Path(directory) / name for name in ("stdout", "stderr")]
         process = _FORKS.Process(

@@ -16,7 +16,7 @@ from app.planning.request.requests import LookupRequest, PlanRequest
 
 
 def members(request: type[Request], *options: str, offered: tuple[str, ...], **how: Any) -> dict[str, Any]:
-    """The members of a request that options stand for, of a command that offers some."""
+    """Return the members of a request that options stand for, of a command that offers some."""
 
     def answer(invocation: Invocation[Request]) -> object:
         return dict(invocation.members)

@@ -17,7 +17,7 @@ from tests.cli.test_serving import AT_ONCE, EVERY_ADDRESS, PROGRAM, WAREHOUSE
 
 @contextmanager
 def demonstrating(**environment: str) -> Iterator[tuple[str, list[str]]]:
-    """The URL of a running demonstration, and the lines that it has printed into a pipe until it listens."""
+    """Yield the URL of a running demonstration, and the lines that it printed before it listened."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     process = subprocess.Popen(  # noqa: S603 - our own program

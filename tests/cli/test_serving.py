@@ -52,7 +52,7 @@ class Server:
         self._output = process.stdout
 
     def wait_for(self, text: str, times: int) -> None:
-        """Reads on until a text was written as often as this."""
+        """Read on until a text was written as often as this."""
         while times > sum(text in line for line in self.lines):
             self.lines.append(next(self._output))
 

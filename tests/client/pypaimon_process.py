@@ -60,7 +60,7 @@ def predicate(builder: Any, written: dict[str, Any]) -> Any:
 
 
 def odd_predicates(table: Any, rows: Any, chance: random.Random) -> Iterator[Any]:
-    """Tests of columns by some of their values, and by literals that the two could read in different ways."""
+    """Yield tests of columns by some of their values, and by literals that both could misread."""
     builder = table.new_read_builder().new_predicate_builder()
     for _ in range(_ODD):
         field = chance.choice(table.fields)
@@ -93,7 +93,7 @@ def odd_predicates(table: Any, rows: Any, chance: random.Random) -> Iterator[Any
 
 
 def read(table: Any, wanted: Any) -> tuple[int, int, Any]:
-    """Counts files and rows that are read, with the matching rows; an exception if pypaimon raises one."""
+    """Count files and rows that are read, with the matching rows; an exception if pypaimon raises one."""
     builder = table.new_read_builder().with_filter(wanted)
     try:
         splits = builder.new_scan().plan().splits()
@@ -104,7 +104,7 @@ def read(table: Any, wanted: Any) -> tuple[int, int, Any]:
 
 
 def compare(table: Any, wanted: Any, url: str) -> tuple[str, bool]:
-    """What became of a read with the service, and whether it has the same rows, in any order."""
+    """Return what became of a read with the service, and whether it has the same rows, in any order."""
     files, row_count, rows = read(table.copy({"global-index.enabled": "false"}), wanted)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UnplannedWarning)

@@ -102,6 +102,6 @@ class ScriptedServer:
 
 
 def nowhere() -> str:
-    """A base URL at which nothing listens."""
+    """Return a base URL at which nothing listens."""
     with ScriptedServer() as server:
         return server.url

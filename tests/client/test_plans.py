@@ -45,7 +45,7 @@ def pages(url: str, table: str, **asked: Any) -> list[dict[str, Any]]:
 
 
 def told(file: PlannedFile) -> dict[str, Any]:
-    """A file in the form of the JSON answer, but for partitions, which have Python's types."""
+    """Return a file in the form of the JSON answer, but for partitions, which have Python's types."""
     selection = None if file.selection is None else base64.b64encode(file.selection.content).decode()
     deletion = file.deletion and {
         name: getattr(file.deletion, name) for name in ("path", "offset", "length", "cardinality")

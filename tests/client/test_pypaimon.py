@@ -34,7 +34,7 @@ FEE = SimpleNamespace(method="equal", field="fee", literals=[5])
 
 
 def table(options: dict[str, str] | None = None, given: dict[str, str] | None = None, **members: Any) -> Any:
-    """What ``planned`` looks at of a table of pypaimon's, before it has an answer."""
+    """Return what ``planned`` looks at of a table of pypaimon's, before it has an answer."""
     manager = SimpleNamespace(
         get_latest_snapshot=lambda: SNAPSHOT,
         get_snapshot_by_id=lambda number: SimpleNamespace(id=number, delta_manifest_list="of another"),
@@ -136,7 +136,7 @@ def test_a_service_that_never_answers_leaves_the_table_as_it_was(scripted: Scrip
 
 @contextmanager
 def trickling() -> Iterator[str]:
-    """The URL of a server that sends a byte every now and then, until the block ends."""
+    """Yield the URL of a server that sends a byte every now and then, until the block ends."""
     ended = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
 

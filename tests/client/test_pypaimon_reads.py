@@ -39,7 +39,7 @@ ENDS_WITH CONTAINS LIKE IN NOT_IN BETWEEN NOT_BETWEEN
 
 
 def run(program: str, *arguments: str, told: str = "") -> str:
-    """What a program prints in the environment with pypaimon."""
+    """Return what a program prints in the environment with pypaimon."""
     finished = subprocess.run(  # noqa: S603 - our own programs
         [str(python_with("pypaimon", _REQUIREMENTS)), str(Path(__file__).with_name(program)), *arguments],
         check=False,
@@ -53,7 +53,7 @@ def run(program: str, *arguments: str, told: str = "") -> str:
 
 
 def compared(warehouse: Path, port: int, asked: Mapping[str, Sequence[Any]]) -> dict[str, Counter[str]]:
-    """What became of reads of each table, all of which have the rows of the whole table."""
+    """Return what became of reads of each table, all of which have the rows of the whole table."""
     url = f"http://127.0.0.1:{port}"
     lines = run("pypaimon_process.py", str(warehouse), url, told=json.dumps(asked)).splitlines()
     read = {line["table"]: line for line in map(json.loads, lines)}

@@ -129,7 +129,7 @@ def server() -> Iterator[Quiet]:
 
 @pytest.fixture
 def certified(server: Quiet, tmp_path: Path) -> Quiet:
-    """The server with a certificate for another name than its address."""
+    """Return the server with a certificate for another name than its address."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "index.example.com")])
     certificate = (

@@ -24,7 +24,7 @@ STEPS = [step for job in WORKFLOW["jobs"].values() for step in job["steps"]]
 
 @pytest.fixture(scope="module")
 def release() -> ModuleType:
-    """The program that ``make release`` runs."""
+    """Return the program that ``make release`` runs."""
     specification = importlib.util.spec_from_file_location("release", ROOT / "container" / "release.py")
     assert specification is not None
     assert specification.loader is not None

@@ -6,7 +6,7 @@ from pyroaring import BitMap64
 
 
 def golden_positions(recorded: Any) -> BitMap64:
-    """A list of positions, or a union of arithmetic progressions."""
+    """Return a list of positions, or a union of arithmetic progressions."""
     if isinstance(recorded, list):
         return BitMap64(recorded)
     progressions = (

@@ -68,7 +68,7 @@ class Page:
         field.send_keys(text)
 
     def click(self, selector: str, *, by: str = By.CSS_SELECTOR) -> None:
-        """Clicks an element, or what the page puts in its place meanwhile."""
+        """Click an element, or what the page puts in its place meanwhile."""
         wait = WebDriverWait(
             self.driver, PATIENCE_SECONDS, ignored_exceptions=[StaleElementReferenceException]
         )
@@ -83,7 +83,7 @@ class Page:
         webdriver.ActionChains(self.driver).send_keys(*keys).perform()
 
     def tab_to(self, element: str) -> None:
-        """Moves the focus to an element by the Tab key alone."""
+        """Move the focus to an element by the Tab key alone."""
         for _ in range(200):
             if self.run("return document.activeElement.id") == element:
                 return
@@ -102,7 +102,7 @@ class Page:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def screenshot(self, name: str) -> None:
-        """Writes what is shown below ``build/``."""
+        """Write what is shown below ``build/``."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         # Two frames later all that was changed has been painted.
         self.driver.execute_async_script(
@@ -119,7 +119,7 @@ class Page:
 
 @contextmanager
 def chromium(profile: Path) -> Iterator[webdriver.Chrome]:
-    """A browser for the time of a block.
+    """Yield a browser for the time of a block.
 
     Raises:
         MissingBrowserError: it is not installed.

@@ -34,7 +34,7 @@ OpenPage = Callable[[str], Page]
 
 @pytest.fixture
 def open_page(browser: webdriver.Chrome) -> Iterator[OpenPage]:
-    """Makes the page of a service; the browser forgets afterwards what it was shown and given."""
+    """Make the page of a service; the browser forgets afterwards what it was shown and given."""
 
     def make(address: str) -> Page:
         page = Page(browser, address)
@@ -55,7 +55,7 @@ def open_page(browser: webdriver.Chrome) -> Iterator[OpenPage]:
 
 @pytest.fixture(scope="session")
 def served_story(golden: GoldenWarehouse, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A service of the sample tables, the golden ones, a table of 3,000 files, and one with large indexes."""
+    """Serve the sample tables, the golden ones, a table of 3,000 files, and one with large indexes."""
     story = tmp_path_factory.mktemp("story") / "warehouse"
     story.mkdir()
     write_table(story, Layout(Indexed.VALUES), 3_000)

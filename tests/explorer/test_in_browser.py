@@ -74,7 +74,7 @@ return [...broken, ...cut.map(({textContent}) => textContent)];
 
 
 def decisions_of(page: Page, place: str, filter_: str) -> dict[str, str]:
-    """What decided about each file, as the API tells it: kept files, steps, and kinds of indexes."""
+    """Return what decided about each file, as the API tells it: kept files, steps, and kinds of indexes."""
     warehouse, database, table = place.split("/")
     url = f"{page.address}/v1/{warehouse}/databases/{database}/tables/{table}/plan"
     body = {"filter": filter_, "explain": True, "selection": "count"}

@@ -62,7 +62,7 @@ def columns(data_type: DataType, *, least_integer: bool = True) -> st.SearchStra
 
 @st.composite
 def leaves(draw: st.DrawFn, field: DataField, rows: Sequence[Value | None]) -> BoundLeaf:
-    """A leaf as binding makes them, its literals taken from the rows as often as not."""
+    """Return a leaf as binding makes them, its literals taken from the rows as often as not."""
     present = [value for value in rows if value is not None]
     literal = values(field.type) | st.sampled_from(present) if present else values(field.type)
     key = sql_key(field.type)

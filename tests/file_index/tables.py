@@ -30,7 +30,7 @@ INDEXED = [data_type for data_type in TYPES if any(kind.takes(data_type) for kin
 
 @st.composite
 def payloads(draw: st.DrawFn, kind: IndexKind, rows: Sequence[Value | None], data_type: DataType) -> bytes:
-    """An index of the rows, written with whatever options there are."""
+    """Return an index of the rows, written with whatever options there are."""
     column = key_column(rows, data_type)
     match kind:
         case "bloom-filter":
@@ -49,7 +49,7 @@ def payloads(draw: st.DrawFn, kind: IndexKind, rows: Sequence[Value | None], dat
 def containers(
     draw: st.DrawFn, columns_of_file: Mapping[str, Sequence[Value | None]], data_type: DataType
 ) -> bytes:
-    """A file with some indexes on some of its columns."""
+    """Return a file with some indexes on some of its columns."""
     taken = [kind for kind in KINDS.values() if kind.takes(data_type)]
     kinds = st.lists(st.sampled_from(taken), max_size=len(taken), unique=True)
     listed: dict[str, list[tuple[str, bytes | None]]] = {}
@@ -89,7 +89,7 @@ def predicates(draw: st.DrawFn, leaf: st.SearchStrategy[BoundLeaf]) -> BoundPred
 
 @st.composite
 def tables(draw: st.DrawFn, data_type: DataType) -> tuple[list[dict[str, list[Value | None]]], list[bytes]]:
-    """The columns ``a`` and ``b`` of some files, and their containers."""
+    """Return the columns ``a`` and ``b`` of some files, and their containers."""
     least = not BSI.takes(data_type)
     files = draw(
         st.lists(st.tuples(*(columns(data_type, least_integer=least) for _ in "ab")), min_size=1, max_size=6)

@@ -35,7 +35,7 @@ SAMPLES = [
 
 
 def _use(content: bytes, golden: golden_cases.GoldenIndex) -> None:
-    """Asks everything there is to ask; what comes back must be positions of the file."""
+    """Ask everything there is to ask; what comes back must be positions of the file."""
     index = FileIndex.read(content)
     inspect(index, {field.name: field.type for field in golden.fields})
     for check in golden.document["checks"][:12]:

@@ -202,7 +202,7 @@ CODES = (Answer.SKIP, Answer.ROWS, Answer.KEEP)
 
 @st.composite
 def decisions(draw: st.DrawFn) -> FileDecisions:
-    """What indexes say of some files, and what that comes to, in whatever way it was combined."""
+    """Return what indexes say of some files, and what that comes to, in whatever way it was combined."""
     said = []
     for kind in draw(st.lists(st.sampled_from(KINDS), max_size=4)):
         at = np.array(sorted(draw(st.sets(st.integers(0, FILES - 1)))), np.int64)

@@ -39,7 +39,7 @@ def _tells_nanoseconds_apart(predicate: BoundPredicate) -> bool:
 
 
 def _has_empty_not_in(written: Mapping[str, Any]) -> bool:
-    """SQL cannot say this; ours holds it true for null rows as well, the engine does not."""
+    """Return True for a leaf that SQL cannot say. Ours holds for null rows as well, the engine's does not."""
     if written["kind"] == "COMPOUND":
         return any(map(_has_empty_not_in, written["children"]))
     return written["function"] == "NOT_IN" and not [one for one in written["literals"] if one is not None]

@@ -81,7 +81,7 @@ class Follower:
         return self.home / "python.log"
 
     def prepare(self) -> None:
-        """Clones HEAD, copies the samples, makes an environment of ``pip`` and ``python`` with Spark."""
+        """Clone HEAD, copy the samples, make an environment of ``pip`` and ``python`` with Spark."""
         of_git = ["git", "rev-parse", "--path-format=absolute"]
         repository = _output([*of_git, "--git-common-dir"])
         head = _output(["git", "rev-parse", "HEAD"])
@@ -127,7 +127,7 @@ class Follower:
         }
 
     def here(self, text: str) -> str:
-        """A block with this machine's places."""
+        """Return a block with this machine's places."""
         catalog = next((self.clone / "jvm" / "target").glob("paimon-index-catalog-*.jar"), Path())
         for place, ours in {
             "/data/warehouse": str(self.warehouse),
@@ -158,7 +158,7 @@ class Follower:
                     yield Step(block, time.monotonic() - started, fault=fault)
 
     def keep(self, block: Block) -> Pasted:
-        """Starts a command that serves, until the end."""
+        """Start a command that serves, until the end."""
         log = self.home / f"kept-{len(self._kept)}.log"
         kept = Kept(self.here(block.text), self.clone, self.environment(), log)
         self._kept.append(kept)
@@ -187,7 +187,10 @@ class _Page:
         self._missing: str | None = None
 
     def missing(self, block: Block) -> str | None:
-        """What this machine lacks for a block; of settings also for SQL and the jar's classes that follow."""
+        """Return what this machine lacks for a block.
+
+        Of settings also for SQL and the jar's classes that follow.
+        """
         if block.language == "properties":
             lacks = "paimon-spark-" in block.text and not self._follower.connector
             self._missing = _NO_CONNECTOR if lacks else None

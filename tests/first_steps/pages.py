@@ -59,7 +59,7 @@ class Block:
 
 
 def blocks_of(page: str, clone: Path = ROOT) -> list[Block]:
-    """The blocks of a page that are pasted, in their order."""
+    """Return the blocks of a page that are pasted, in their order."""
     return list(blocks_in(page, (clone / page).read_text()))
 
 

@@ -44,7 +44,7 @@ class Shell:
         _ended(self._process)
 
     def paste(self, text: str) -> Pasted:
-        """Runs commands; any of them that fails is an error, and the others run all the same."""
+        """Run commands; any of them that fails is an error, and the others run all the same."""
         self._write(f"failed=0\n{{\n{text}\n}} </dev/null\nprintf '\\n%s %s\\n' '{_END}' \"$failed\"")
         lines: list[str] = []
         for line in _pipe(self._process.stdout):
@@ -83,7 +83,7 @@ class Python:
         _ended(self._process)
 
     def paste(self, language: str, text: str, settings: Mapping[str, str]) -> Pasted:
-        """Runs a block; ``settings`` are those of a block of properties."""
+        """Run a block; ``settings`` are those of a block of properties."""
         stream = _pipe(self._process.stdin)
         stream.write(json.dumps({"language": language, "text": text, "settings": dict(settings)}) + "\n")
         stream.flush()
@@ -108,7 +108,7 @@ class Kept:
             )
 
     def printed(self) -> Pasted:
-        """What it has printed when it says how to end it, which it does last."""
+        """Return what it has printed when it says how to end it, which it does last."""
         give_up = time.monotonic() + _PATIENCE_SECONDS
         while not re.search("ctrl.c", printed := self._log.read_text(), re.IGNORECASE):
             if self._process.poll() is not None or time.monotonic() > give_up:
@@ -117,7 +117,7 @@ class Kept:
         return Pasted(printed)
 
     def end(self) -> None:
-        """Ends it with all that it has started; a run in the background would not let Ctrl-C through."""
+        """End it with all that it has started; a run in the background would not let Ctrl-C through."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGTERM)
             self._process.wait()

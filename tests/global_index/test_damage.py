@@ -43,7 +43,7 @@ class File(NamedTuple):
     told: bytes | None
 
     def check(self, damaged: bytes) -> None:
-        """Searches a damaged copy; a row that is missing without an error fails the test."""
+        """Search a damaged copy; a row that is missing without an error fails the test."""
         for leaf in LEAVES:
             expected = matching_rows(leaf, {"c": VALUES}, len(VALUES))
             try:

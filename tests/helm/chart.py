@@ -66,7 +66,7 @@ class Rendered:
 
 
 def helm(*arguments: str | Path, values: str = "") -> subprocess.CompletedProcess[str]:
-    """Runs helm; ``values`` is what it reads with ``--values -``."""
+    """Run helm; ``values`` is what it reads with ``--values -``."""
     program = os.environ.get("HELM") or shutil.which("helm")
     if program is None:
         pytest.skip("helm is missing: make chart-check builds it with Go")
@@ -87,7 +87,7 @@ def template(
 def render(
     *files: Path, chart: Path = CHART, kubeconfig: Path | None = None, **overrides: object
 ) -> Rendered:
-    """The chart with these values files and, above them, ``a__b=1`` for ``a: {b: 1}``.
+    """Return the chart with these values files and, above them, ``a__b=1`` for ``a: {b: 1}``.
 
     Args:
         files: of values.
@@ -106,7 +106,7 @@ def render(
 
 
 def refusal(*files: Path, **overrides: object) -> str:
-    """What helm says of values that it does not take."""
+    """Return what helm says of values that it does not take."""
     done = template(files, CHART, overrides)
     assert done.returncode != 0, "these values were taken"
     return done.stderr
@@ -125,7 +125,7 @@ def nested(overrides: dict[str, object]) -> dict[str, Any]:
 
 @contextmanager
 def cluster(directory: Path) -> Iterator[tuple[dict[str, dict[str, str]], Path]]:
-    """An API server that has Secrets of the namespace ``lake`` alone: these, and how to reach it."""
+    """Yield an API server that has Secrets of the namespace ``lake`` alone: these, and how to reach it."""
     secrets: dict[str, dict[str, str]] = {}
     kinds = {
         "v1": ("Secret", "ServiceAccount", "ConfigMap", "Service"),

@@ -18,7 +18,7 @@ OPEN = CHART / "ci" / "open.yaml"
 
 
 def ask(values: Path, url: str, token: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Runs the container of `helm test` as these values make it, with the service's address."""
+    """Run the container of `helm test` as these values make it, with the service's address."""
     secret = {"name": "token", "key": "token"} if token else {}
     pod = render(values, warehouses={"main": "s3://bucket"}, test__tokenSecret=secret).one("Pod")
     (container,) = pod["spec"]["containers"]

@@ -143,7 +143,7 @@ class TestCache:
 
 
 def violations(pod: dict[str, Any]) -> set[str]:
-    """What Kubernetes' Pod Security Standard *restricted* forbids in the specification of a pod of Linux."""
+    """Return what Kubernetes' Pod Security Standard *restricted* forbids in a pod of Linux."""
     security = pod["securityContext"]
     found = {name for name in ("hostNetwork", "hostPID", "hostIPC") if pod.get(name)}
     if security.get("sysctls") or "seLinuxOptions" in security:

@@ -66,7 +66,7 @@ def test_the_service_monitor_is_one_of_the_prometheus_operator() -> None:
 
 @pytest.fixture
 def monitored(tmp_path: Path) -> Path:
-    """The chart with rules and a dashboard that could be mistaken for templates."""
+    """Return the chart with rules and a dashboard that could be mistaken for templates."""
     chart = shutil.copytree(CHART, tmp_path / "paimon-index")
     for directory in ("rules", "dashboards"):
         (chart / directory).mkdir(exist_ok=True)

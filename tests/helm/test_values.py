@@ -34,7 +34,7 @@ def itself_and_parents(name: str) -> list[str]:
 
 
 def documented() -> dict[str, str]:
-    """Defaults by dotted names, as the table of the page has them."""
+    """Default by dotted names, as the table of the page has them."""
     page = (CHART / "README.md").read_text()
     return dict(re.findall(r"^\| `([A-Za-z.]+)` \| `(.+?)` \| .+ \|$", page, re.MULTILINE))
 

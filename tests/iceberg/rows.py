@@ -44,7 +44,7 @@ def file_rows(
 
 
 def live_rows(version: Mapping[str, Any]) -> dict[str, list[int]]:
-    """The positions in each file of the rows that a batch read of a table without merging sees."""
+    """Return the positions in each file of the rows that a batch read of a table without merging sees."""
     live = {}
     for file in version["files"]:
         if file["visible"]:
@@ -54,7 +54,7 @@ def live_rows(version: Mapping[str, Any]) -> dict[str, list[int]]:
 
 
 def rows_of(table: pa.Table) -> Rows:
-    """The rows of a table, as values that are equal wherever they come from."""
+    """Return the rows of a table, as values that are equal wherever they come from."""
     columns = [[_plain(value) for value in column.to_pylist()] for column in table.columns]
     return Counter(zip(*columns, strict=True)) if columns else Counter()
 
@@ -84,7 +84,7 @@ def _path(golden: GoldenWarehouse, file: Mapping[str, Any]) -> Path:
 
 @cache
 def read(scan: DataScan) -> Rows:
-    """The rows of a scan, whose warnings are told elsewhere."""
+    """Return the rows of a scan, whose warnings are told elsewhere."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return rows_of(scan.to_arrow())

@@ -38,12 +38,12 @@ def _mend_nullable(part: object) -> None:
 
 
 def validate_schema(value: object, name: str) -> None:
-    """Asserts that a value has the shape of a schema of the document."""
+    """Assert that a value has the shape of a schema of the document."""
     _validate(value, f"#/components/schemas/{name}")
 
 
 def validate_answer(value: object, method: str, path: str, status: int) -> None:
-    """Asserts that an endpoint may give this answer; a few statuses that it does not name are errors."""
+    """Assert that an endpoint may give this answer; a few statuses that it does not name are errors."""
     responses = document()["paths"][path][method.lower()]["responses"]
     names = (status, str(status), f"{status // 100}XX")
     response = next((responses[name] for name in names if name in responses), None)

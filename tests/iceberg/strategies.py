@@ -48,7 +48,7 @@ def _tests(column: str, values: Sequence[Any]) -> st.SearchStrategy[Any]:
 
 
 def written(expression: Any, draw: st.DrawFn, ids: Mapping[str, int]) -> Any:
-    """An expression in a random mixture of the spellings that there are."""
+    """Return an expression in a random mixture of the spellings that there are."""
     if isinstance(expression, bool):
         name = "true" if expression else "false"
         return draw(st.sampled_from([expression, {"type": name}, {"type": "literal", "value": expression}]))

@@ -106,7 +106,7 @@ def test_a_token_is_of_its_table_alone(warehouse: Path) -> None:
 
 
 def forged(content: bytes, table: TableRef) -> str:
-    """A token that anybody could make who has read what the service is made of."""
+    """Return a token that anybody could make who has read what the service is made of."""
     packed = zlib.compress(content)
     return base64.urlsafe_b64encode(_digest(packed, table) + packed).decode()
 

@@ -124,7 +124,7 @@ def test_snapshots_tags_and_branches_are_read(
 
 
 def filters(name: str) -> list[tuple[Mapping[str, Any], BooleanExpression]]:
-    """The queries of a golden table that Iceberg can express."""
+    """Return the queries of a golden table that Iceberg can express."""
     found = []
     for query in expected(name)["queries"]:
         if query["predicate"] is None or query["topn"] is not None or query["limit"] is not None:
@@ -138,7 +138,7 @@ def filters(name: str) -> list[tuple[Mapping[str, Any], BooleanExpression]]:
 
 
 def check_filters(golden: GoldenWarehouse, pyiceberg: RestCatalog, name: str, step: int) -> int:
-    """Reads every so many of a table's queries; how many."""
+    """Read every so many of a table's queries; how many."""
     versions = {str(each["at"]): each for each in expected(name)["versions"]}
     chosen = filters(name)[::step]
     for query, wanted in chosen:

@@ -41,7 +41,7 @@ WITH_VECTORS: Final = {**OPTIONS, "deletion-vectors.enabled": "true", "deletion-
 
 
 def top_rows(name: str, version: Mapping[str, Any]) -> dict[str, list[int]]:
-    """The positions of the live rows in each file of the top level."""
+    """Return the positions of the live rows in each file of the top level."""
     level = TableOptions(expected(name)["options"]).top_level
     levels = {each["file"]: each["level"] for each in version["files"]}
     return {file: rows for file, rows in live_rows(version).items() if levels[file] == level}
@@ -153,7 +153,7 @@ def test_who_is_refused_is_told_of_it(iceberg: httpx.Client) -> None:
 def written_file(
     name: str, rows: Sequence[tuple[int, int | None]], level: int, bucket: int = 0, **changes: Any
 ) -> ManifestEntry:
-    """A file of these keys and scores."""
+    """Return a file of these keys and scores."""
     keys = [key for key, _ in rows]
     low, high = (serialize_row([end(keys)], [ID.type]) for end in (min, max))
     return entry(
@@ -270,7 +270,7 @@ def test_plans_keep_what_the_top_level_has_and_nothing_else(
 
 
 def plan_of_made(root: Path, question: PlanQuestion) -> set[str] | None:
-    """The files that a plan of ``made$ro`` keeps; None if it is refused since some of them merge."""
+    """Return the files that a plan of ``made$ro`` keeps; None if it is refused since some of them merge."""
     service = open_service(root)
     try:
         answer = Catalog(service, Limits(), 60_000).plan(golden_ref("made$ro"), question)

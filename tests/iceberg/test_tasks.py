@@ -58,7 +58,7 @@ def test_vectors_of_64_bits_are_blobs_of_icebergs(iceberg: httpx.Client, table: 
 
 
 def blob(content: bytes) -> set[int]:
-    """The positions in a ``deletion-vector-v1`` blob, as Iceberg's specification of Puffin lays it out."""
+    """Return positions in a ``deletion-vector-v1`` blob, as Iceberg's specification of Puffin lays it out."""
     assert int.from_bytes(content[:4], "big") == len(content) - 8
     assert content[4:8] == bytes.fromhex("d1d33964")
     return set(BitMap64.deserialize(content[8:-4]))
@@ -113,7 +113,7 @@ def test_as_few_files_are_planned_as_have_the_rows_that_are_wanted(iceberg: http
 
 @pytest.fixture
 def without_ids(tmp_path: Path) -> Path:
-    """A table of pypaimon, whose files have no field ids, without the column that clients cannot read."""
+    """Make a table of pypaimon, whose files have no field ids, without the column unknown to clients."""
     with tarfile.open(WRITERS) as archive:
         archive.extractall(tmp_path, filter="data")
     directory = tmp_path / "warehouse" / "pypaimon.db" / "parquet_files"

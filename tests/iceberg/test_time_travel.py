@@ -43,7 +43,7 @@ CHANGES: Final[list[Mapping[int, str | None]]] = [
 
 @pytest.fixture(scope="module")
 def changed(golden: GoldenWarehouse, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A warehouse with a golden table whose columns were renamed, swapped, dropped and added."""
+    """Return a warehouse with a golden table whose columns were renamed, swapped, dropped and added."""
     warehouse = tmp_path_factory.mktemp("changed")
     directory = warehouse / "golden.db" / SIDECAR
     shutil.copytree(golden.table(SIDECAR), directory)
@@ -76,7 +76,7 @@ def table(client: httpx.Client) -> Table:
 
 
 def read_all_files(table: Table, snapshot: int, wanted: BooleanExpression) -> Rows:
-    """What PyIceberg makes of every file of a snapshot, of which none is left out for a filter."""
+    """Return what PyIceberg makes of every file of a snapshot, of which none is left out for a filter."""
     whole = table.scan(snapshot_id=snapshot)
     scan = ArrowScan(table.metadata, table.io, whole.projection(), wanted)
     with warnings.catch_warnings():
@@ -137,7 +137,7 @@ def plan(client: httpx.Client, **body: Any) -> Any:
 
 
 def values_in(task: Any, field: int) -> list[Any]:
-    """The values of a field in the file of a task; NULL where the file has none."""
+    """Return the values of a field in the file of a task; NULL where the file has none."""
     stored = pq.read_table(task["data-file"]["file-path"].removeprefix("file://"))
     ids = [int(each.metadata[b"PARQUET:field_id"]) for each in stored.schema]
     return stored.column(ids.index(field)).to_pylist() if field in ids else [None] * len(stored)

@@ -31,7 +31,7 @@ class EngineTable:
         self.session.sql(f"CALL paimon.sys.{procedure}")
 
     def missing_files(self) -> list[str]:
-        """Data files and index files that the latest snapshot names, and that are not there."""
+        """Return data files and index files that the latest snapshot names, and that are not there."""
         resolved = self.opened.table.resolve()
         paths = self.opened.table.data_paths(resolved)
         named = [

@@ -78,7 +78,10 @@ def serve(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def truths(spark: SparkSession, conf: dict[str, str], rows: str, tests: list[str]) -> list[list[bool] | None]:
-    """What each test is for each row, by Spark; NULL is false. Nothing where Spark refuses zone or rows."""
+    """Return what each test is for each row, by Spark; NULL is false.
+
+    Nothing where Spark refuses zone or rows.
+    """
     jvm = spark._jsparkSession  # noqa: SLF001 - no other door to a relation that is no file
     try:
         for name, value in conf.items():

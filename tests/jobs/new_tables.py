@@ -60,7 +60,7 @@ def stored_rows(root: Path, name: str) -> list[dict[str, Any]]:
 
 
 def merged_rows(root: Path, name: str) -> list[dict[str, Any]]:
-    """The newest row of each key, unless it retracts; with its place."""
+    """Return the newest row of each key, unless it retracts; with its place."""
     schema = open_table(root, name).table.resolve().schema
     newest: dict[Any, dict[str, Any]] = {}
     for row in stored_rows(root, name):

@@ -40,13 +40,13 @@ class Jobs:
 
     @classmethod
     def start(cls, scratch: Path, master: str = "local[2]") -> Self:
-        """Starts Spark with a directory for its own files, and says where it runs."""
+        """Start Spark with a directory for its own files, and say where it runs."""
         command = [str(spark_python()), str(_PROGRAM), str(scratch), master]
         log = subprocess.DEVNULL if "JOB_LOG" not in os.environ else None
         return cls(LineProcess.start(command, scratch, job_environment(), log))
 
     def run(self, job: str, warehouse: Path | str, table: str, **arguments: Any) -> dict[str, Any]:
-        """Runs a job; its report.
+        """Run a job; its report.
 
         Raises:
             PaimonIndexError: the job refuses, with the exception that it raised.
@@ -78,7 +78,7 @@ _PROCESSES: Final = Path("/proc")
 
 
 def writing_end(pipe: Path) -> int:
-    """Opens a pipe once somebody reads it."""
+    """Open a pipe once somebody reads it."""
     while True:
         try:
             return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
@@ -136,7 +136,7 @@ def live_names(root: Path, name: str) -> set[str]:
 
 
 def deleted(root: Path, name: str) -> dict[str, set[int]]:
-    """Deleted positions by data file, as the service tells them."""
+    """Return deleted positions by data file, as the service tells them."""
     service = open_service(root)
     answer = service.deletions(golden_ref(name), DeletionsRequest())
     service.close()

@@ -22,14 +22,14 @@ KEYS = 40
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
-    """A second Spark for jobs, since one runs a job at a time."""
+    """Yield a second Spark for jobs, since one runs a job at a time."""
     running = Jobs.start(tmp_path_factory.mktemp("others"))
     yield running
     running.stop()
 
 
 def rows(partition: str, round_number: int) -> str:
-    """New keys, and half of those of the round before with another value."""
+    """Return new keys, and half of those of the round before with another value."""
     first = max(0, round_number * KEYS - KEYS // 2)
     return (
         f"SELECT '{partition}' p, id k, CAST({round_number} AS INT) v, concat('s', id) s "  # noqa: S608 - numbers
@@ -38,7 +38,7 @@ def rows(partition: str, round_number: int) -> str:
 
 
 def expected() -> dict[tuple[str, int], int]:
-    """The round that has written each key last."""
+    """Return the round that has written each key last."""
     return {
         (partition, key): number
         for partition in ("ours", "theirs")

@@ -159,7 +159,7 @@ def test_given_indexes_are_added_to_those_of_the_table(jobs: Jobs, tmp_path: Pat
 
 @pytest.fixture
 def bare_counters(jobs: Jobs, tmp_path: Path) -> Path:
-    """A table whose options name no index, with two files, which have none.
+    """Return a table whose options name no index, with two files, which have none.
 
     Even numbers are in one, odd ones in the other, so that bounds decide nothing.
     """
@@ -172,7 +172,7 @@ def bare_counters(jobs: Jobs, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def counters(jobs: Jobs, bare_counters: Path) -> Path:
-    """The table with bitmaps on both columns."""
+    """Return the table with bitmaps on both columns."""
     given = {"file-index.bitmap.columns": "city,counter"}
     jobs.run("build_index", bare_counters, table("t"), options=given)
     return bare_counters

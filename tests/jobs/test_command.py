@@ -24,7 +24,7 @@ PROGRAM = "from app.cli import main\nmain()\n"
 
 @pytest.fixture
 def installed(jobs: Jobs, tmp_path: Path) -> Path:
-    """The command in an environment that has the project, its client and Spark."""
+    """Return the command in an environment that has the project, its client and Spark."""
     del jobs  # says whether Spark can run
     directory = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(directory)], check=True)  # noqa: S603 - fixed words

@@ -99,7 +99,7 @@ def test_a_deletion_beside_others_loses_none(jobs: Jobs, golden: GoldenWarehouse
 
 
 def delete_first_row(opened: WritableTable, entry: ManifestEntry) -> None:
-    """Commits a vector with the first row of a file, again where another commit came in between."""
+    """Commit a vector with the first row of a file, again where another commit came in between."""
     resolved = opened.table.resolve()
     paths = opened.table.data_paths(resolved).paths
     previous = [

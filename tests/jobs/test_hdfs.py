@@ -40,7 +40,7 @@ def a_local_warehouse(golden: GoldenWarehouse, tmp_path_factory: pytest.TempPath
 def what_jobs_left_in_hdfs(
     jobs: Jobs, local: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Path]:
-    """A copy of the warehouse in HDFS, after the jobs; ``local`` has seen the same ones."""
+    """Yield a copy of the warehouse in HDFS, after the jobs; ``local`` has seen the same ones."""
     directory = tmp_path_factory.mktemp("hdfs")
     with hdfs.serve(directory, local) as url:
         for job, name, arguments in WORK:

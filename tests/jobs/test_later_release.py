@@ -20,7 +20,7 @@ QUERY = "SELECT '{p}' AS p, id AS k FROM range(20)"
 
 
 def metadata(directory: Path) -> dict[str, dict[str, Any]]:
-    """The unknown members of the latest snapshot, its manifests, their files and its index files, by name."""
+    """Return the unknown members of the latest snapshot, its manifests, files and index files, by name."""
     number = (directory / "snapshot" / "LATEST").read_text()
     snapshot = orjson.loads((directory / "snapshot" / f"snapshot-{number}").read_bytes())
     found = {"snapshot": {"": snapshot.get(UNKNOWN)}}
@@ -37,7 +37,7 @@ def metadata(directory: Path) -> dict[str, dict[str, Any]]:
 
 
 def check(directory: Path, before: dict[str, dict[str, Any]]) -> None:
-    """What was there is there, save index files that others took the place of."""
+    """Check that everything is there, except replaced index files."""
     after = metadata(directory)
     assert all(before.values())
     assert all(name.startswith("index-") for name in before.keys() - after.keys())

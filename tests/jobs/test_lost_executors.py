@@ -42,7 +42,7 @@ QUERY = f"SELECT id k, concat('s', id) s FROM range({ROWS})"  # noqa: S608 - a n
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
-    """A Spark with two executors, each a process of its own."""
+    """Yield a Spark with two executors, each a process of its own."""
     running = Jobs.start(tmp_path_factory.mktemp("cluster"), "local-cluster[2,1,1024]")
     yield running
     running.stop()
@@ -50,7 +50,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
 
 @pytest.fixture
 def keyed(tmp_path: Path) -> Path:
-    """A table with fixed buckets; its directory."""
+    """Return a table with fixed buckets; its directory."""
     return make_table(
         tmp_path, "t", COLUMNS, keys=["k"], options={"bucket": str(BUCKETS), "file.format": "parquet"}
     )
@@ -74,7 +74,7 @@ def test_an_upsert_whose_workers_are_killed_changes_nothing(jobs: Jobs, keyed: P
 
 @pytest.fixture
 def two_tasks(jobs: Jobs) -> Iterator[None]:
-    """Has Spark write with two tasks at once, however little there is to write."""
+    """Have Spark write with two tasks at once, however little there is to write."""
     jobs.configure({"spark.sql.adaptive.enabled": "false"})
     yield
     jobs.configure({"spark.sql.adaptive.enabled": "true"})
@@ -159,12 +159,12 @@ def test_build_index_goes_on_without_an_executor(
 
 
 def first_new_file(directory: Path, running: Future[Any]) -> None:
-    """Waits until a data file is there, and states that the job is not over by then."""
+    """Wait until a data file is there, and state that the job is not over by then."""
     files_of_tasks(directory, 1, running)
 
 
 def files_of_tasks(directory: Path, count: int, running: Future[Any]) -> None:
-    """The same of so many tasks, whose numbers are in the names of their files."""
+    """Wait for files of so many tasks, whose numbers are in the files' names."""
     pause = threading.Event()
     while len({number(path) // 1_000_000 for path in directory.glob("bucket-*/*.parquet")}) < count:
         assert not running.done()
@@ -173,7 +173,7 @@ def files_of_tasks(directory: Path, count: int, running: Future[Any]) -> None:
 
 
 def busy_workers(jobs: Jobs, count: int, running: Future[Any]) -> list[int]:
-    """Waits until so many workers have computed for longer than those without a task do."""
+    """Wait until so many workers have computed for longer than those without a task do."""
     pause = threading.Event()
     before = {each: seconds_computed(each) for each in descendants(jobs.pid) if is_worker(each)}
     while True:

@@ -39,7 +39,7 @@ def access(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def build_index(name: str, url: str, environment: dict[str, str], *options: str) -> dict[str, Any]:
-    """Runs the job in a Spark of its own; its report."""
+    """Run the job in a Spark of its own; its report."""
     finished = subprocess.run(  # noqa: S603 - fixed words
         [
             *(str(spark_python()), run_job.__file__, "build-index", table(name)),
@@ -81,7 +81,7 @@ def test_jobs_work_on_an_object_store(golden: GoldenWarehouse) -> None:
 def first_plan(
     store: Store, name: str, url: str, **settings: Any
 ) -> tuple[list[dict[str, Any]], Counter[str]]:
-    """What a new server answers, and how often it asks the store for each key from its start on."""
+    """Return what a new server answers, and how often it asks the store for each key from its start on."""
     store.asked.clear()
     with serving(None, warehouses=json.dumps({"main": url}), auth="off", **settings) as server:
         path = f"/v1/main/databases/{DATABASE}/tables/{name}/plan"

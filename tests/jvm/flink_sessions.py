@@ -77,7 +77,7 @@ class Flink:
     def start(
         cls, connector: str, directory: Path, mode: str = "batch", conf: Mapping[str, str] | None = None
     ) -> Self:
-        """Starts it with files of its own in ``directory``; without ``conf`` it has its own cluster."""
+        """Start it with files of its own in ``directory``; without ``conf`` it has its own cluster."""
         settings = {"parallelism.default": "1", "rest.port": "0", "table.local-time-zone": "UTC"}
         arguments = [f"{name}={value}" for name, value in {**settings, **_ADDRESSES, **(conf or {})}.items()]
         with (directory / "session.log").open("ab") as log:
@@ -91,7 +91,7 @@ class Flink:
         return cls(process)
 
     def catalogs(self, warehouse: Path, uri: str, options: Mapping[str, str] | None = None) -> None:
-        """Makes the catalogs ``plain`` and ``indexed``, which waits for the service on a busy machine."""
+        """Make the catalogs ``plain`` and ``indexed``, which waits for the service on a busy machine."""
         plain = {"type": "paimon", "warehouse": str(warehouse)}
         indexed = {
             "metastore": "paimon-index",
@@ -113,7 +113,7 @@ class Flink:
         return rows
 
     def first(self, query: str) -> str:
-        """The first row of a query, which is cancelled then.
+        """Return the first row of a query, which is cancelled then.
 
         Raises:
             FlinkError: Flink refuses it.
@@ -122,7 +122,7 @@ class Flink:
         return str(row)
 
     def compare(self, query: str) -> dict[str, Any]:
-        """Runs a query with each catalog for ``{c}``: ``rows`` and ``equal``, or ``only`` if just ours fails.
+        """Run a query with each catalog for ``{c}``: ``rows`` and ``equal``, or ``only`` if just ours fails.
 
         Raises:
             FlinkError: the query fails without the service as well.
@@ -130,7 +130,7 @@ class Flink:
         return self._ask("compare", query)
 
     def outcomes(self, port: int | None = None) -> Counter[str]:
-        """Scans by what became of them, in this session's process or in that with a port of JMX."""
+        """Return scans by what became of them, in this session's process or in that with a port of JMX."""
         return Counter(self._ask("outcomes", "" if port is None else str(port)))
 
     def _ask(self, word: str, about: str) -> dict[str, Any]:
@@ -225,7 +225,7 @@ def running(*processes: subprocess.Popen[bytes]) -> Iterator[None]:
 
 
 def condition(predicate: Mapping[str, Any]) -> str | None:
-    """A predicate of the engine as Flink's SQL; None where that has other rows."""
+    """Return a predicate of the engine as Flink's SQL; None where that has other rows."""
     if predicate["kind"] == "COMPOUND":
         children = [condition(child) for child in predicate["children"]]
         joined = f" {predicate['function']} ".join(f"({child})" for child in children)

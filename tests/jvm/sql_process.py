@@ -251,7 +251,7 @@ def _each(found: Any) -> list[Any]:
 
 
 def _outcomes(session: SparkSession) -> dict[str, int]:
-    """The counters of the jar; zero before a catalog of it was made."""
+    """Return the counters of the jar; zero before a catalog of it was made."""
     java = session._jvm  # noqa: SLF001 - no other door
     server = java.java.lang.management.ManagementFactory.getPlatformMBeanServer()
     loader = java.java.lang.Thread.currentThread().getContextClassLoader()

@@ -56,7 +56,7 @@ class SqlSpark:
 
     @classmethod
     def start(cls, directory: Path) -> Self:
-        """Builds the jar, and starts Spark with files of its own in ``directory``."""
+        """Build the jar, and start Spark with files of its own in ``directory``."""
         subprocess.run(  # noqa: S603 - fixed words
             ["mvn", "-q", "-B", "-f", str(_MODULE / "pom.xml"), "package", "-DskipTests"],  # noqa: S607
             check=True,
@@ -74,7 +74,7 @@ class SqlSpark:
     def session(
         self, warehouse: Path, uri: str, zone: str = "UTC", conf: Mapping[str, str] | None = None
     ) -> SqlSession:
-        """A session with the catalogs ``plain`` and ``indexed``, which asks the service at ``uri``.
+        """Return a session with the catalogs ``plain`` and ``indexed``, which asks the service at ``uri``.
 
         It waits for the service however busy this machine is, unless ``conf`` has another time-out.
         """
@@ -88,13 +88,13 @@ class SqlSpark:
         return SqlSession(self, self.ask({"session": zone, "conf": {**catalogs, **(conf or {})}})["session"])
 
     def at_once(self, *lists: tuple[SqlSession, Sequence[str]]) -> list[list[Any]]:
-        """Runs lists of statements, a thread each: ``rows`` or ``error``, ``began`` and ``ended`` of each."""
+        """Run lists of statements, a thread each: ``rows`` or ``error``, ``began`` and ``ended`` of each."""
         asked = [(session.number, list(statements)) for session, statements in lists]
         threads: list[list[Any]] = self.ask({"threads": asked})["threads"]
         return threads
 
     def outcomes(self) -> dict[str, int]:
-        """Counts of scans by what became of them, since Spark started."""
+        """Return counts of scans by what became of them, since Spark started."""
         counts: dict[str, int] = self.ask({"outcomes": True})["outcomes"]
         return counts
 
@@ -130,14 +130,14 @@ class SqlSession:
         return rows
 
     def compare(self, *queries: str, outcomes: Counter[str] | None = None) -> list[Compared]:
-        """Runs queries with each catalog in the place of ``{c}``; counts what became of the scans."""
+        """Run queries with each catalog in the place of ``{c}``; count what became of the scans."""
         answer = self.spark.ask({"in": self.number, "compare": queries})
         if outcomes is not None:
             outcomes.update(answer["outcomes"])
         return [Compared(query, **each) for query, each in zip(queries, answer["compared"], strict=True)]
 
     def analyze(self, query: str) -> None:
-        """Has each catalog analyze a query, for :meth:`run_analyzed`."""
+        """Have each catalog analyze a query, for :meth:`run_analyzed`."""
         self.spark.ask({"in": self.number, "frame": query})
 
     def run_analyzed(self) -> list[list[str]]:
@@ -189,7 +189,10 @@ def built_jar() -> Path:
 
 
 def engine(release: str | None) -> str:
-    """The class path of the catalog and its tests beside a release of the engine; None: that of its tests."""
+    """Return the class path of the catalog and its tests beside a release of the engine.
+
+    None: that of its tests.
+    """
     if release is None:
         return _classpath()
     jar = _MODULE / "target" / "bundles" / f"paimon-{release}.jar"
@@ -213,7 +216,7 @@ def _classpath() -> str:
 
 
 def write_indexed(warehouse: Path, release: str) -> None:
-    """Has a release of the engine write the table ``demo.indexed``."""
+    """Have a release of the engine write the table ``demo.indexed``."""
     program = ["java", "-cp", engine(release), "org.paimonindex.WrittenTable", str(warehouse)]
     subprocess.run(program, check=True, capture_output=True)  # noqa: S603 - fixed words
 

@@ -56,7 +56,7 @@ def fewer(answers: Sequence[dict[str, Any]]) -> int:
 
 
 def different(asked: Sequence[Query], answers: Sequence[dict[str, Any]]) -> list[Any]:
-    """Queries that have other rows than the engine's, or more files."""
+    """Return queries that have other rows than the engine's, or more files."""
     return [
         (query, answer)
         for query, answer in zip(asked, answers, strict=True)

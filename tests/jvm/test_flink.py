@@ -27,7 +27,7 @@ _SOME: Final = 40
 
 
 def queries() -> list[str]:
-    """The golden ones whose condition Flink's SQL can say, each with its version in a hint."""
+    """Return the golden ones whose condition Flink's SQL can say, each with its version in a hint."""
     found = []
     for table in golden_cases.tables():
         expected = golden_cases.expected(table)

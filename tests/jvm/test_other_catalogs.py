@@ -72,7 +72,7 @@ def hive(directory: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def of_hive(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[str, Any]]:
-    """What became of a query of each table.
+    """Return what became of a query of each table.
 
     The warehouse has another ``demo.indexed``, of as many snapshots, which the metastore does not know.
     """

@@ -38,7 +38,7 @@ def session(spark: SqlSpark, warehouse: Path) -> Iterator[SqlSession]:
 
 
 def notes(session: SqlSession, query: str, mode: str = "") -> list[str]:
-    """What stands beside the name of the table, of each scan."""
+    """Return what stands beside the name of the table, of each scan."""
     ((plan,),) = session.sql(f"EXPLAIN {mode} {query}")
     return re.findall(r"PaimonScan: \[cities \((.*?)\)\]", plan)
 

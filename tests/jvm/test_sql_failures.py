@@ -85,7 +85,7 @@ class Asked(NamedTuple):
 
 
 def ask(session: SqlSession) -> Asked:
-    """Runs the query; its rows are right."""
+    """Run the query; its rows are right."""
     before = session.spark.outcomes()
     began = time.monotonic()
     (rows,) = session.sql(_QUERY)
@@ -164,7 +164,7 @@ def test_another_replica_answers(cities: Cities, record_property: Callable[[str,
 
 @contextmanager
 def trickling(uri: str, *, first: float, each: float) -> Iterator[str]:
-    """A proxy that waits before the answer's head, and then before each byte of its body."""
+    """Yield a proxy that waits before the answer's head, and then before each byte of its body."""
     end = threading.Event()
 
     class Handler(socketserver.StreamRequestHandler):

@@ -317,7 +317,7 @@ _CASES: Final = [
 
 @pytest.fixture(scope="module")
 def totals(record_testsuite_property: Any) -> Iterator[Counter[str]]:
-    """What was counted over all tables; ``--junit-xml`` writes it down."""
+    """Yield what was counted over all tables; ``--junit-xml`` writes it down."""
     counted: Counter[str] = Counter()
     yield counted
     for name, count in counted.items():

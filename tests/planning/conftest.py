@@ -20,7 +20,7 @@ def service(golden: GoldenWarehouse) -> Iterator[IndexService]:
 
 @pytest.fixture
 def copy_table(golden: GoldenWarehouse, tmp_path: Path) -> Iterator[CopyTable]:
-    """Copies a golden table, so that the test may damage it."""
+    """Copy a golden table, so that the test may damage it."""
     with ExitStack() as copies:
 
         def copy(table: str) -> CopiedTable:

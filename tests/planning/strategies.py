@@ -39,12 +39,12 @@ _ORDERINGS: Final = (
 
 
 def pool(data_type: DataType) -> tuple[Any, ...]:
-    """The few values that columns and literals of a type take."""
+    """Return the few values that columns and literals of a type take."""
     return _POOLS[data_type.root]
 
 
 def leaf(operator: Operator, field: DataField, literals: Sequence[Value]) -> BoundLeaf:
-    """A leaf as binding makes it: lists are distinct and in order, and a list of one is a comparison."""
+    """Make a leaf as binding does: lists are distinct and in order, and a list of one is a comparison."""
     match operator:
         case Operator.IN:
             return value_list(Operator.EQUAL, Operator.IN, field, literals)

@@ -32,7 +32,7 @@ DEFAULT_FILTER_BYTES = 599_071
 
 
 def large(file: int) -> bytes:
-    """The index of a file: ``id`` is ``file`` and ``cat`` its last digit, with much on ``id`` in front."""
+    """Return index of a file: ``id`` is ``file`` and ``cat`` its last digit, with much on ``id`` in front."""
     return container.write(
         {
             "id": [("bloom-filter", bloom_filter.write(key_column([file] * ROWS, ID.type)))],
@@ -71,7 +71,7 @@ class Reads:
     before: Callable[[Read], None] = lambda _: None
 
     def taken(self) -> list[Read]:
-        """The reads since this was last asked, sorted."""
+        """Return the reads since this was last asked, sorted."""
         made, self.made = self.made, []
         return sorted(made)
 
@@ -98,7 +98,7 @@ class CountedFileSystem(LocalFileSystem):  # type: ignore[misc]
 
 
 def counted_service(root: Path, reads: Reads, cache_bytes: CacheBytes | None = None) -> IndexService:
-    """A service of one warehouse, named ``golden``, that never waits before it reads again."""
+    """Return a service of one warehouse, named ``golden``, that never waits before it reads again."""
     fsspec.register_implementation("counted", CountedFileSystem, clobber=True)
     warehouse = Warehouse(
         "golden",
@@ -122,7 +122,7 @@ class Beside:
 
     @classmethod
     def write(cls, root: Path, index: Callable[[int], bytes]) -> Self:
-        """The table alone in a warehouse, each file with the ``index`` of its number."""
+        """Return the table alone in a warehouse, each file with the ``index`` of its number."""
         made = MadeTable.make(root, (ID, CAT, PLACE))
         known = {ID: [0, 0, 99], CAT: [0, 0, 9]}
         entries = [

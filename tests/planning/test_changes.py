@@ -69,7 +69,7 @@ def test_changes_are_what_differs_between_plans(service: IndexService, name: str
 
 
 def all_of(service: IndexService, name: str, version: int, other: int) -> set[str]:
-    """The files that one version has, and another has not, whatever a filter says."""
+    """Return the files that one version has, and another has not, whatever a filter says."""
     requests = (PlanRequest(snapshot_id=number) for number in (version, other))
     have, lack = (names(service.plan(golden_ref(name), request)) for request in requests)
     return have - lack
@@ -80,7 +80,7 @@ LATER = DataField(1, "late", parse_type("INT"))
 
 
 def with_new_schema(made: MadeTable, **changes: Any) -> None:
-    """Has the newest snapshot be of a new schema that differs from the one before."""
+    """Have the newest snapshot be of a new schema that differs from the one before."""
     old = json.loads((made.directory / "schema" / "schema-0").read_text())
     options = {**old["options"], **changes.pop("options", {})}
     (made.directory / "schema" / "schema-1").write_text(
@@ -149,7 +149,7 @@ CITY, V = DataField(1, "city", parse_type("STRING")), DataField(1, "v", parse_ty
 
 
 def followed(service: IndexService, made: MadeTable, written: str, change: Callable[[], None]) -> set[str]:
-    """The files that somebody holds who has planned, and takes what came and went when something changes."""
+    """Return the files of a caller who planned, and applies the changes when something changes."""
     before = service.resolve(made.ref, SnapshotSelector())
     held = names(service.plan(made.ref, PlanRequest(filter=written)))
     change()
@@ -162,7 +162,7 @@ def followed(service: IndexService, made: MadeTable, written: str, change: Calla
 
 
 def with_options(made: MadeTable, **options: str) -> None:
-    """Alters options between two commits."""
+    """Alter options between two commits."""
     old = json.loads((made.directory / "schema" / "schema-0").read_text())
     altered = {**old, "id": 1, "options": {**old["options"], **options}}
     (made.directory / "schema" / "schema-1").write_text(json.dumps(altered))

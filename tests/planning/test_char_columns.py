@@ -154,7 +154,7 @@ def _buckets(values: Sequence[bytes], total: int) -> list[int]:
 
 
 def _bucketed(warehouse: MadeTables) -> MadeTable:
-    """A file in each of 16 buckets."""
+    """Return a file in each of 16 buckets."""
     made = warehouse.make([CODE, ID], options={"bucket": "16", "bucket-key": "c"})
     files = [entry(file_name=f"data-{bucket}", bucket=bucket, **no_statistics()) for bucket in range(16)]
     made.commit([replace(file, total_buckets=16) for file in files])

@@ -22,7 +22,7 @@ _LIST, _INDEX_MANIFEST, _MANIFEST = "manifest-list-", "index-manifest-", "manife
 
 
 def indexed_queries(table: str) -> list[str]:
-    """Filters of the newest version that some index answers."""
+    """Return filters of the newest version that some index answers."""
     return [
         query["filter_sql"]
         for query in expected(table)["queries"]

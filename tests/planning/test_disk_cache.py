@@ -165,7 +165,7 @@ class Trial:
         return names_of(self.made.plan(service, FILTER).files)
 
     def without_indexes(self, content: bytes) -> bytes:
-        """The same where no bloom filter holds anything, so that each says that its file can be skipped."""
+        """Make one where no bloom filter holds anything, so that each says that its file can be skipped."""
         for index in self.indexes:
             content = content.replace(index, index[: -self.bits] + bytes(self.bits))
         return content

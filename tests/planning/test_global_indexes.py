@@ -125,7 +125,7 @@ def planned_rows(plan: Plan) -> dict[int, bool]:
 
 
 def leaves_of(written: Written, data_field: DataField) -> Iterator[BoundPredicate]:
-    """Tests of a column by its values, and by others close to them and beyond."""
+    """Return tests of a column by its values, and by others close to them and beyond."""
     literals = written.values(data_field)
     if data_field.type.root in FLOATING_ROOTS:
         literals = list(dict.fromkeys([*literals, *_BEYOND]))
@@ -297,7 +297,7 @@ def test_other_columns_of_a_name_and_other_types_are_not_believed(
 
 @pytest.fixture(scope="module")
 def ignored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[IndexService, Path]]:
-    """A warehouse of tables whose indexes ignored an update of rows 0 to 9."""
+    """Yield a warehouse of tables whose indexes ignored an update of rows 0 to 9."""
     unpacked = unpack(tmp_path_factory.mktemp("ignored"), IGNORED)
     opened = open_service(unpacked)
     yield opened, unpacked
@@ -370,7 +370,7 @@ def test_what_readers_find_is_planned(service: IndexService, warehouse: Path) ->
 
 @pytest.mark.long
 def test_all_rows_are_those_that_a_reader_reads(service: IndexService, warehouse: Path) -> None:
-    """Holds what plans are held to against pypaimon, which reads without a filter."""
+    """Hold what plans are held to against pypaimon, which reads without a filter."""
     for name, read in json.loads((warehouse / "changed_pypaimon.json").read_text()).items():
         database, named = name.split(".")
         written = table(service, warehouse, named, database)

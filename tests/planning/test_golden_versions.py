@@ -179,7 +179,7 @@ def answers(
 
 
 def decisions(plan: Plan) -> dict[str, Any]:
-    """What a plan says of each file that it keeps, and how many files each step left out."""
+    """Return what a plan says of each file that it keeps, and how many files each step left out."""
     files = {
         file.file_name: (file.reason, file.selected_rows, file.selection, file.residual, file.merge_group)
         for file in plan.files

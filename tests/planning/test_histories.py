@@ -126,7 +126,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.snapshots)
     @rule(hours=st.sampled_from([-30, 30]))
     def step_the_clock(self, hours: int) -> None:
-        """The writer's clock was wrong when the latest snapshot was made; a hint is lost, too."""
+        """Have the writer's clock wrong when the latest snapshot was made, and lose a hint."""
         path = self._snapshot(max(self.snapshots))
         document = orjson.loads(path.read_bytes())
         document["timeMillis"] += hours * HOUR

@@ -41,7 +41,7 @@ def service(golden: GoldenWarehouse) -> Iterator[IndexService]:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[IndexService]:
-    """A service on a warehouse of the test's own."""
+    """Yield a service on a warehouse of the test's own."""
     made = create_service(Settings.load(warehouses={"main": str(tmp_path)}))
     yield made
     made.close()

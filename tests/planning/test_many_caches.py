@@ -43,7 +43,7 @@ class Table:
     files: dict[str, ManifestEntry] = field(default_factory=dict)
 
     def commit(self) -> None:
-        """Adds a manifest of new files, which may remove older ones; its files have names of their own."""
+        """Add a manifest of new files, which may remove older ones; its files have names of their own."""
         entries = [self._added() for _ in range(self.random.choice((1, 3, 20, 40)))]
         listed = self.versions[-1] if self.versions else []
         gone = self.random.sample(sorted(self.files), min(len(self.files), self.random.choice((0, 0, 2))))
@@ -55,7 +55,7 @@ class Table:
         self._publish()
 
     def roll_back(self) -> None:
-        """The version before is the newest again; what is committed next has its number under other names."""
+        """Roll back to the version before. The next commit has the number under other names."""
         if len(self.versions) > 1:
             number = len(self.versions)
             self.versions.pop()
@@ -125,7 +125,7 @@ class Machine:
             shared.close()
 
     def damage(self) -> None:
-        """Some entries become others: what holds them open goes on with what it had."""
+        """Replace some entries: what holds them open goes on with what it had."""
         change: Callable[[bytes], bytes] = self.random.choice(
             (invert, lambda content: content[: len(content) // 2], lambda _: b"", self._flipped)
         )

@@ -37,7 +37,7 @@ _ARCHIVE: Final = Path(__file__).parents[1] / "golden" / "other_writers" / "ware
 
 
 def rows_of(file: Path, fields: Sequence[DataField]) -> Mapping[str, Sequence[Value | None]]:
-    """The values in a data file by column, as predicates have them."""
+    """Return the values in a data file by column, as predicates have them."""
     read = pyarrow.orc.read_table if file.suffix == ".orc" else pyarrow.parquet.read_table
     table = read(file)
     return {field.name: _values(table.column(field.name), field) for field in fields}
@@ -122,7 +122,7 @@ def written(request: pytest.FixtureRequest, warehouse: Path, service: IndexServi
 
 
 def predicates(written: WrittenTable, field: DataField) -> Iterator[BoundPredicate]:
-    """Tests of a column by its values, and by others close to them and beyond."""
+    """Return tests of a column by its values, and by others close to them and beyond."""
     literals = written.values(field)
     if field.type.root in FLOATING_ROOTS:
         literals = list(dict.fromkeys([*literals, *_BEYOND]))

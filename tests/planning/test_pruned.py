@@ -178,7 +178,7 @@ def test_answers_that_take_longer_to_send_than_to_plan_are_refused(
 
 @pytest.fixture(scope="module")
 def indexed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexService]:
-    """A warehouse of tables with global indexes."""
+    """Yield a warehouse of tables with global indexes."""
     opened = open_service(unpack(tmp_path_factory.mktemp("indexed")))
     yield opened
     opened.close()

@@ -300,7 +300,7 @@ def test_objects_that_are_deleted_under_way_are_read_from_the_warehouse(beside: 
 
 
 def index_of(**keys: int) -> bytes:
-    """An index file with a bloom filter of so many keys of each column, from 4 on."""
+    """Return an index file with a bloom filter of so many keys of each column, from 4 on."""
     columns = {"id": ID, "cat": CAT}
     filters = {
         name: bloom_filter.write(keys_of(range(4, 4 + count), columns[name]), count, 0.01)
@@ -422,7 +422,7 @@ def test_golden_tables_are_planned_alike(
 
 
 def entries_below(disk: Path) -> Iterator[tuple[str, pa.Table]]:
-    """What is decoded in a disk cache: the form of each entry without its numbers, and its columns."""
+    """Yield what is decoded in a disk cache: the form of each entry without its numbers, and its columns."""
     for path in filter(Path.is_file, disk.rglob("*")):
         content = path.read_bytes()
         (key_start,) = struct.unpack_from("<Q", content, len(content) - 24)

@@ -31,7 +31,7 @@ EVENTS = TableRef("golden", DATABASE, TABLE)
 
 @pytest.fixture(scope="module")
 def small(golden: GoldenWarehouse) -> Iterator[IndexService]:
-    """Knows all golden tables, and has no room for any manifest, which are all mapped."""
+    """Know all golden tables, and have no room for any manifest, which are all mapped."""
     rooms = CacheBytes(manifests=1, plans=0)
     opened = open_service(golden.root, golden.allow_external(), cache_bytes=rooms, engine_writes_only=True)
     with closing(opened) as service:

@@ -59,7 +59,7 @@ def service(tmp_path: Path) -> Iterator[IndexService]:
 
 
 def with_default(root: Path, options: dict[str, str] = DEFAULT) -> MadeTable:
-    """A table of one file for each list of rows, with statistics and an index of the column."""
+    """Return a table of one file for each list of rows, with statistics and an index of the column."""
     made = MadeTable.make(root, [ID, CITY], options={"bucket": "-1", **options})
     made.commit(
         [

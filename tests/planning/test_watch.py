@@ -25,7 +25,7 @@ class Clock:
         return self.now
 
     def wait(self, seconds: float) -> None:
-        """Lets a little more than this pass, so that nothing hangs on a rounding."""
+        """Let a little more than this pass, so that nothing hangs on a rounding."""
         self.now += seconds + 0.001
 
 

@@ -41,7 +41,10 @@ def verdict_of_leaf(leaf: BoundLeaf, file: FileBounds) -> Verdict:
 
 
 def verdict_of_order(leaf: BoundLeaf, low: Any, high: Any, highest: Any) -> Verdict:
-    """What holds of all values between two keys, one of which may be unknown; ``highest`` leaves out NaN."""
+    """Return what holds of all values between two keys, one of which may be unknown.
+
+    ``highest`` leaves out NaN.
+    """
     key: Any = sql_key(leaf.field.type)
     literals = [key(literal) for literal in leaf.literals]
     first, last = literals[0], literals[-1]

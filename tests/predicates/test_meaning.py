@@ -30,7 +30,7 @@ UNREAD = (
 
 
 def partly_unread(written: Filter, data: st.DataObject) -> str:
-    """The text of a filter, without needless parentheses, some of its tests as what cannot be read."""
+    """Return the text of a filter, without needless parentheses, some of its tests as what cannot be read."""
     if isinstance(written, Test):
         return data.draw(st.sampled_from(("{0}", "{0}", "NOT NOT {0}", *UNREAD))).format(written.text())
     parts = [partly_unread(child, data) for child in written.children]

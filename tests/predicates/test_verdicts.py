@@ -27,7 +27,7 @@ from tests.row_matches import matches
 def written_bounds(
     field: DataField, held: list[Value | None], *, counts_nan: bool, knows: set[str]
 ) -> FileBounds:
-    """What some writer would record: strings cut, NaN left out or not, parts missing."""
+    """Return what some writer would record: strings cut, NaN left out or not, parts missing."""
     key = sql_key(field.type)
     present = [value for value in held if value is not None]
     may_hold_nan = field.type.root in FLOATING_ROOTS and not counts_nan
@@ -246,7 +246,7 @@ def test_a_file_without_rows_matches_nothing() -> None:
 def asked_files(
     condition: str, files: Sequence[FileBounds]
 ) -> tuple[list[int], list[tuple[str, list[int], list[int]]]]:
-    """The verdicts, and which test was looked at for which files with which verdicts."""
+    """Return the verdicts, and which test was looked at for which files with which verdicts."""
     looked_at: list[tuple[str, list[int], list[int]]] = []
     bounds = column_bounds(NUMBER.type, files)
 

@@ -97,7 +97,7 @@ def check_share(
 def _check(
     seed: str, root: Path, name: str, replicas: Replicas, only: int | None = None
 ) -> tuple[Run, list[Exception]]:
-    """The table of a seed, and that of older schemas; what was counted, and what went wrong."""
+    """Return the table of a seed, and that of older schemas; what was counted, and what went wrong."""
     run, errors = check_table(seed, root, name, _CONDITIONS, replicas, only)
     if only is None:
         try:

@@ -37,7 +37,7 @@ _NANOS_PER_MICRO: Final = 1000
 
 
 def aggregated(rng: Random, subject: Subject, condition: Condition | None, _: Kept) -> None:
-    """Raises WrongPlanError where an aggregate is not that of the rows."""
+    """Raise WrongPlanError where an aggregate is not that of the rows."""
     table, referee = subject.referee.table, subject.referee
     if table.joins_rows or (condition is not None and condition.pads and not condition.has_sql):
         return
@@ -107,7 +107,7 @@ def _check(found: AggregateValue, expected: Any, data_type: DataType) -> None:
 
 
 def _keys(column: Column) -> list[Any]:
-    """What the value of each code compares by."""
+    """Return what the value of each code compares by."""
     data_type = column.field.type
     key = sql_key(data_type)
     return [
@@ -125,6 +125,6 @@ def _read(value: Value, data_type: DataType) -> Value:
 
 
 def _told(written: Any, data_type: DataType) -> Any:
-    """What a value of an answer compares by."""
+    """Return what a value of an answer compares by."""
     value = parse_json(written, data_type)
     return None if value is None else sql_key(data_type)(value)

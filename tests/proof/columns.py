@@ -97,7 +97,7 @@ class Column:
 def random_column(
     rng: Random, number: int, name: str, present: Sequence[bool], written: str | None = None, *, fixed: bool
 ) -> Column:
-    """A column.
+    """Return a column.
 
     Args:
         rng: the source of chance.
@@ -149,7 +149,7 @@ def random_column(
 
 
 def random_values(rng: Random, data_type: DataType, count: int) -> list[Value]:
-    """Some values of a type, in its order, which lie close enough to be met by others."""
+    """Return some values of a type, in its order, which lie close enough to be met by others."""
     drawn = {repr(value): value for value in (_value(rng, data_type) for _ in range(count))}
     if data_type.root is TypeRoot.CHAR and count > 1 and rng.random() < 0.8:
         # Another form of a value.
@@ -159,7 +159,7 @@ def random_values(rng: Random, data_type: DataType, count: int) -> list[Value]:
 
 
 def cast(value: Value, written: DataType, present: DataType) -> Value:
-    """What the engine's reader makes of a stored value of an older type."""
+    """Return what the engine's reader makes of a stored value of an older type."""
     if written.same_kind(present):
         return value
     match written.root, present.root:

@@ -56,7 +56,7 @@ class OfOneColumn(ABC):
 
     @abstractmethod
     def _truth(self, value: Value | None) -> bool | None:
-        """What it is for a value."""
+        """Return what it is for a value."""
 
 
 @dataclass(frozen=True, eq=False)

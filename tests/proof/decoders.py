@@ -74,7 +74,7 @@ def _json_filter(content: bytes) -> None:
 
 
 def _global_index(content: bytes) -> None:
-    """Searches and describes a file of either kind, and takes the bytes for the metadata of an entry."""
+    """Search and describe a file of either kind, and take the bytes for the metadata of an entry."""
     for kind, file_kind in GLOBAL_KINDS.items():
         file = file_kind(len(content), 100, FIELDS[0].type)
         for search in (file.null_rows(), file.rows_with([1, 2]), file.rows_between(1, None)):
@@ -86,7 +86,7 @@ def _global_index(content: bytes) -> None:
 
 
 def _compressed_block(content: bytes) -> None:
-    """Reads a block whose compression and stated length are drawn, behind a checksum that is right."""
+    """Read a block whose compression and stated length are drawn, behind a checksum that is right."""
     packed = content[1:] + bytes([content[0] % 4 if content else 0])
     stored = packed + struct.pack("<I", zlib.crc32(packed))
     for read in (Block.read, Dictionary.read):

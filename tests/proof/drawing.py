@@ -8,7 +8,7 @@ _SECONDS_BETWEEN_LINES: Final = 30
 
 
 def print_runs(runs: Iterable[list[str]], line: Callable[[int, float], str]) -> int:
-    """Prints the errors of each run, and a line now and then; returns the number of errors.
+    """Print the errors of each run, and a line now and then; return the number of errors.
 
     Args:
         line: how far it is, given the number of errors and the seconds since the start.

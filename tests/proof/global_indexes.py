@@ -18,7 +18,7 @@ from tests.proof.tables import File, RandomTable
 def global_indexes(
     rng: Random, table: RandomTable, directory: Path, partition_row: dict[tuple[int, ...], bytes]
 ) -> Iterator[IndexEntry]:
-    """Writes index files of some columns below ``directory``, and tells their entries."""
+    """Write index files of some columns below ``directory``, and tell their entries."""
     if not table.joins_rows or rng.random() < 0.2:
         return
     for at, column in enumerate(table.columns):
@@ -74,7 +74,7 @@ def _of_column(
 
 
 def _runs(rng: Random, table: RandomTable) -> Iterator[tuple[tuple[int, ...], list[list[File]]]]:
-    """Groups of files whose rows follow each other, some of which have no index."""
+    """Return groups of files whose rows follow each other, some of which have no index."""
     groups: dict[int, list[File]] = {}
     for file in table.files:
         assert file.first_row_id is not None
@@ -92,7 +92,7 @@ def _runs(rng: Random, table: RandomTable) -> Iterator[tuple[tuple[int, ...], li
 
 
 def _codes(rng: Random, at: int, group: Sequence[File]) -> list[int]:
-    """What a column has in the rows of a group; perhaps from before it was updated."""
+    """Return what a column has in the rows of a group; perhaps from before it was updated."""
     holders = [file for file in group if file.holds is not None and at in file.holds]
     if not holders:
         return [NULL] * len(group[0])
@@ -103,7 +103,7 @@ def _codes(rng: Random, at: int, group: Sequence[File]) -> list[int]:
 
 
 def _cut(rng: Random, rows: list[tuple[Value | None, int]]) -> list[list[tuple[Value | None, int]]]:
-    """The rows of each file of a range."""
+    """Return the rows of each file of a range."""
     if rng.random() < 0.6:
         return [rows]
     files = rng.randint(2, 4)

@@ -122,7 +122,7 @@ class Writer:
         return serialize_row(values, [column.field.type for column in columns]) if columns else EMPTY_ROW
 
     def _in_file(self, file: File) -> list[tuple[DataField, list[Value | None]]]:
-        """The columns of a file with its rows, in their own order."""
+        """Return the columns of a file with its rows, in their own order."""
         found = []
         for at, column in enumerate(self.table.columns):
             written = column.fields[file.schema]
@@ -193,7 +193,7 @@ class Writer:
     def _bounds(
         self, file: File, data_type: DataType, rows: Sequence[Value | None], hours_ahead: int
     ) -> tuple[Value | None, Value | None]:
-        """What a writer states of a column."""
+        """Return what a writer states of a column."""
         nothing = None, None
         present = [value for value in rows if value is not None]
         if not present or self.rng.random() < 0.1:
@@ -225,7 +225,7 @@ class Writer:
         return min(numbers, key=key), max(numbers, key=key)
 
     def _index(self, file: File) -> bytes | None:
-        """The file index of a data file; perhaps none, perhaps a damaged one."""
+        """Return the file index of a data file; perhaps none, perhaps a damaged one."""
         if self.rng.random() < 0.15:
             return None
         listed: dict[str, list[tuple[str, bytes | None]]] = {}
@@ -253,7 +253,7 @@ class Writer:
             return []
 
     def _manifests(self, entries: Sequence[ManifestEntry]) -> list[list[ManifestEntry]]:
-        """The entries by manifest; files that have gone are added by one, and removed by a later one."""
+        """Return entries by manifest; files that have gone are added by one, and removed by a later one."""
         listed = [[entries[number] for number in numbers] for numbers in self.table.manifests]
         if entries and self.rng.random() < 0.3:
             gone = [

@@ -44,14 +44,14 @@ class Mutant:
     new: str
 
     def plant(self, tree: Path) -> str:
-        """Changes a copy of the tree; returns what the module was."""
+        """Change a copy of the tree; return what the module was."""
         module = tree / "app" / self.path
         source = module.read_text()
         module.write_text(self.planted(source))
         return source
 
     def planted(self, source: str) -> str:
-        """The module with the change.
+        """Return the module with the change.
 
         Raises:
             ValueError: what is to be changed does not stand there once.
@@ -371,7 +371,7 @@ MUTANTS: Final = (
 
 
 def copy_tree(tree: Path) -> None:
-    """Copies what tests need into an empty directory, in which mutants are planted."""
+    """Copy what tests need into an empty directory, in which mutants are planted."""
     for name in _COPIED:
         if (TREE / name).is_dir():
             shutil.copytree(TREE / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -401,7 +401,7 @@ def main() -> int:
 
 
 def _finder(tree: Path) -> str | None:
-    """The first test that fails; None if none does."""
+    """Return the first test that fails; None if none does."""
     environment = {**os.environ, "PYTHONPATH": f"{tree}:{tree / 'client'}", "PYTHONDONTWRITEBYTECODE": "1"}
     for part in _ROUNDS:
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", MARKS, *part]

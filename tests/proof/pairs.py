@@ -91,14 +91,14 @@ class Subject:
     run: Run
 
     def plan(self, condition: Condition | None, **asked: Any) -> Plan:
-        """A plan of the condition in SQL, or in JSON where it has none."""
+        """Return a plan of the condition in SQL, or in JSON where it has none."""
         return self.service.plan(self.version, self.request(condition, **asked))
 
     def request(self, condition: Condition | None, **asked: Any) -> PlanRequest:
         return PlanRequest(filter=_written(condition), **asked)
 
     def check(self, condition: Condition | None, **asked: Any) -> Kept:
-        """A plan that was held against the rows."""
+        """Return a plan that was held against the rows."""
         plan = self.plan(condition, **asked)
         self.run.pairs += 1
         form = asked.get("selection", SelectionForm.BITMAP)
@@ -107,7 +107,7 @@ class Subject:
 
 
 def make_subject(seed: str, root: Path, name: str, replicas: Replicas, run: Run, stack: ExitStack) -> Subject:
-    """The table of a seed, written to a warehouse below ``root``; what it needs ends with the stack."""
+    """Return table of a seed, written to a warehouse below ``root``; what it needs ends with the stack."""
     rng = Random(seed)
     table = random_table(rng)
     warehouse = warehouse_of(root, engine=table.engine)
@@ -134,7 +134,7 @@ def make_subject(seed: str, root: Path, name: str, replicas: Replicas, run: Run,
 def check_table(
     seed: str, root: Path, name: str, pairs: int, replicas: Replicas, only: int | None = None
 ) -> tuple[Run, list[Exception]]:
-    """Makes the table of a seed, and plans it by many conditions.
+    """Make the table of a seed, and plan it by many conditions.
 
     Args:
         seed: of table and conditions.
@@ -186,7 +186,7 @@ def check_pair(rng: Random, subject: Subject, called: str) -> None:
 
 
 def _written(condition: Condition | None) -> Any:
-    """The condition in SQL, or in JSON where it has none."""
+    """Return the condition in SQL, or in JSON where it has none."""
     return None if condition is None else condition.sql if condition.has_sql else condition.json
 
 
@@ -286,7 +286,7 @@ def _with_tautology(rng: Random, subject: Subject, condition: Condition | None, 
 
 
 def _narrowed(rng: Random, subject: Subject, condition: Condition | None, kept: Kept) -> None:
-    """A condition beside another one keeps no more than either."""
+    """Check that a condition ANDed with another one keeps no more than either."""
     other = random_condition(rng, subject.referee.table.present)
     if condition is None or not (condition.has_sql and other.has_sql):
         return
@@ -294,7 +294,7 @@ def _narrowed(rng: Random, subject: Subject, condition: Condition | None, kept: 
 
 
 def _widened(rng: Random, subject: Subject, condition: Condition | None, kept: Kept) -> None:
-    """What two conditions keep, either of them keeps."""
+    """Check that what two conditions keep, either of them keeps."""
     other = random_condition(rng, subject.referee.table.present)
     if condition is None or not (condition.has_sql and other.has_sql):
         return
@@ -302,7 +302,7 @@ def _widened(rng: Random, subject: Subject, condition: Condition | None, kept: K
 
 
 def _all_or_nothing(_: Random, subject: Subject, condition: Condition | None, kept: Kept) -> None:
-    """A condition, its NOT, and where it is NULL: together all rows."""
+    """Check that a condition, its NOT, and its NULL together keep all rows."""
     if condition is None or not condition.has_sql:
         return
     table = subject.referee.table
@@ -327,7 +327,7 @@ def _one_by_one(rng: Random, subject: Subject, _: Condition | None, __: Kept) ->
 
 
 def _by_partition(_: Random, subject: Subject, condition: Condition | None, kept: Kept) -> None:
-    """What a condition keeps is what it keeps of each partition."""
+    """Check that a condition keeps what it keeps of each partition."""
     table = subject.referee.table
     if condition is None or not table.partitioned_by or not condition.has_sql:
         return
@@ -346,7 +346,7 @@ def _by_partition(_: Random, subject: Subject, condition: Condition | None, kept
 
 
 def _of_some_files(rng: Random, subject: Subject, condition: Condition | None, kept: Kept) -> None:
-    """A request that names files decides about them as one that names none."""
+    """Check that a request that names files decides about them as one that names none."""
     names = [name for name in subject.referee.numbers if rng.random() < 0.5]
     plan = subject.plan(condition, files=tuple(names))
     found = subject.referee.kept(plan, SelectionForm.BITMAP)
@@ -379,7 +379,7 @@ def _ordered(rng: Random, subject: Subject, condition: Condition | None, _: Kept
 
 
 def _deletions_told(_: Random, subject: Subject, condition: Condition | None, kept: Kept) -> None:
-    """Deleted rows of kept files are told as they are."""
+    """Check that deleted rows of kept files are reported."""
     table = subject.referee.table
     plan = subject.plan(condition, deletions=SelectionForm.POSITIONS)
     _same(subject.referee.kept(plan, SelectionForm.BITMAP), kept)

@@ -77,7 +77,7 @@ class RandomMutant:
         ]
 
     def diff(self, before: str) -> str:
-        """The lines taken from and added to the module, in the form of a patch without surroundings."""
+        """Return lines taken from and added to the module, in the form of a patch without surroundings."""
         _, _, *lines = difflib.unified_diff(before.splitlines(), self.source.splitlines(), n=0, lineterm="")
         return "\n".join(lines)
 
@@ -126,7 +126,7 @@ class _Module:
 
 
 def main() -> int:
-    """Runs mutants that are drawn; prints those that no test finds, and how many there are."""
+    """Run mutants that are drawn; print those that no test finds, and how many there are."""
     parser = argparse.ArgumentParser(prog="python -m tests.proof.random_mutants", description=__doc__)
     parser.add_argument("--count", type=int, default=100, help="how many are drawn")
     parser.add_argument("--seed", default="1", help="of the drawing")
@@ -184,13 +184,13 @@ def main() -> int:
 
 
 def _limit() -> None:
-    """Keeps a mutant that runs or grows without end from doing so."""
+    """Keep a mutant that runs or grows without end from doing so."""
     resource.setrlimit(resource.RLIMIT_CPU, (_PROCESSOR_SECONDS, _PROCESSOR_SECONDS + 5))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
 
 
 def _outcome(mutant: RandomMutant, tree: Path) -> tuple[str, str]:
-    """What becomes of a mutant, and the test that finds it."""
+    """Return what becomes of a mutant, and the test that finds it."""
     module = tree / "app" / mutant.path
     before = module.read_text()
     module.write_text(mutant.source)
@@ -201,7 +201,7 @@ def _outcome(mutant: RandomMutant, tree: Path) -> tuple[str, str]:
 
 
 def _run_tests(tree: Path, tests: Iterable[str], *, bytecode: bool = False) -> tuple[str, str]:
-    """Runs tests until one fails: an outcome, and the test.
+    """Run tests until one fails: an outcome, and the test.
 
     Bytecode is written before a mutant is planted, and never of a mutant.
     """

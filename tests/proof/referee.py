@@ -54,7 +54,7 @@ class Referee:
     def check(
         self, plan: Plan, condition: Condition | None, form: SelectionForm, *, exact: bool = True
     ) -> Kept:
-        """What a plan keeps, which has all that matches.
+        """Return what a plan keeps, which has all that matches.
 
         Args:
             plan: of this condition alone, without LIMIT and order.
@@ -124,7 +124,7 @@ class Referee:
     def check_first(
         self, plan: Plan, condition: Condition | None, limit: int, order: Sequence[tuple[int, SortKey]]
     ) -> None:
-        """Raises WrongPlanError unless the first rows of what matches, in any or some order, are there."""
+        """Raise WrongPlanError unless the first rows of what matches, in any or some order, are there."""
         kept = self.kept(plan, SelectionForm.POSITIONS)
         read = self.read(kept)
         found = read[self.matching(condition, read)]
@@ -177,7 +177,7 @@ class Referee:
 
 
 def _ranks(values: Sequence[Value | None], data_type: DataType) -> list[int]:
-    """The place of each value in the order of a query; 0 for NULL."""
+    """Return the place of each value in the order of a query; 0 for NULL."""
     key: Any = sql_key(data_type)
     if data_type.root is TypeRoot.CHAR:
         key = partial(_padded, length=data_type.precision)

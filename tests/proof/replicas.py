@@ -63,7 +63,7 @@ class Replicas:
             yield cls(http, clients)
 
     def plan(self, rng: Random, warehouse: str, table: str, body: dict[str, Any]) -> Named:
-        """The files of a plan in any format, from any server; pages come from both."""
+        """Return the files of a plan in any format, from any server; pages come from both."""
         way = rng.choice(["pages", "pages", "ndjson", "arrow"])
         self.asked[way] = self.asked.get(way, 0) + 1
         url = f"/v1/{warehouse}/databases/{DATABASE}/tables/{table}/plan"

@@ -114,7 +114,7 @@ class RandomTable:
         self.starts = np.zeros(1, np.int64)
 
     def finish(self) -> None:
-        """Puts the rows of all files one behind the other."""
+        """Put the rows of all files one behind the other."""
         self.starts = np.concatenate([[0], np.cumsum([len(each) for each in self.files])]).astype(np.int64)
         width = len(self.columns)
         self.codes = np.concatenate([np.zeros((0, width), np.int16), *(each.codes for each in self.files)])
@@ -153,7 +153,7 @@ class RandomTable:
         return self.merged(frozenset(range(len(self.files)))) if self.merges else self.codes[self.live]
 
     def merged(self, numbers: frozenset[int]) -> Codes:
-        """What a read of some files gives that puts rows together where they belong together."""
+        """Return what a read of some files gives that puts rows together where they belong together."""
         groups: dict[object, list[int]] = defaultdict(list)
         for number in sorted(numbers):
             groups[self._group_of(self.files[number])].append(number)
@@ -170,7 +170,7 @@ class RandomTable:
         return (file.place, file.first_row_id) if self.joins_rows else file.place
 
     def _merge(self, numbers: frozenset[int]) -> Codes:
-        """The rows of one bucket, of each key one."""
+        """Return the rows of one bucket, of each key one."""
         partial = self.options.get("merge-engine") == "partial-update"
         newest: dict[tuple[int, ...], NDArray[np.int16] | None] = {}
         files = [self.files[number] for number in numbers if not self.hides(self.files[number])]
@@ -188,7 +188,7 @@ class RandomTable:
         return np.array(rows, np.int16).reshape(-1, len(self.columns))
 
     def _join(self, numbers: frozenset[int]) -> Codes:
-        """The rows of one group, of each column the newest values."""
+        """Return the rows of one group, of each column the newest values."""
         files = sorted((self.files[number] for number in numbers), key=lambda file: file.sequence)
         rows = np.zeros((len(files[0]), len(self.columns)), np.int16)
         for each in files:

@@ -127,7 +127,7 @@ def _type_in(column: Column, *, is_wider: bool) -> DataType:
 
 
 def _random_names(rng: Random, schemas: int, columns: int) -> list[list[str | None]]:
-    """The name of each column in each schema: they come and go, and take each other's names."""
+    """Return the name of each column in each schema: they come and go, and take each other's names."""
     found: list[list[str | None]] = [[None] * schemas for _ in range(columns + 3)]
     lives = [(0, schemas)] + [sorted(rng.choices(range(schemas + 1), k=2)) for _ in found[1:]]
     names: dict[int, str] = {}
@@ -155,7 +155,7 @@ def _codes(rng: Random, table: RandomTable, schema: int, rows: int) -> NDArray[n
 
 
 def check_time_travel(seed: str, root: Path, name: str) -> Counter[str]:
-    """Makes a table of a seed, and asks about its older snapshot.
+    """Make a table of a seed, and ask about its older snapshot.
 
     Args:
         seed: of table and conditions.
@@ -185,7 +185,7 @@ def check_time_travel(seed: str, root: Path, name: str) -> Counter[str]:
 
 
 def _be_of_schema(directory: Path, history: History) -> None:
-    """Has the snapshot be of its schema, and gives data files an end."""
+    """Have the snapshot be of its schema, and give data files an end."""
     snapshot = directory / "snapshot" / "snapshot-1"
     document = json.loads(snapshot.read_text())
     snapshot.write_text(json.dumps({**document, "schemaId": history.snapshot_schema}))
@@ -241,7 +241,7 @@ def _check(rng: Random, history: History, catalog: Catalog, ref: TableRef) -> Co
 
 
 def _hold(table: RandomTable, tasks: Sequence[Any], truths: Sequence[NDArray[np.bool_]]) -> None:
-    """Raises WrongPlanError unless tasks have each row that somebody takes, and prove what everybody does."""
+    """Raise WrongPlanError unless tasks have each row that somebody takes, and prove what everybody does."""
     found = {task["data-file"]["file-path"].rpartition("/")[2]: task["residual-filter"] for task in tasks}
     for number, file in enumerate(table.files):
         name = name_of(number, file)
@@ -256,7 +256,7 @@ def _hold(table: RandomTable, tasks: Sequence[Any], truths: Sequence[NDArray[np.
 def _random_question(
     rng: Random, columns: Mapping[str, tuple[int, Column]]
 ) -> tuple[Condition, dict[str, Any]]:
-    """A condition in the names of a schema, and as Iceberg writes it."""
+    """Return a condition in the names of a schema, and as Iceberg writes it."""
     while True:
         condition = _short(random_condition(rng, [column for _, column in columns.values()]))
         with suppress(_InexpressibleError):
@@ -264,7 +264,7 @@ def _random_question(
 
 
 def _short(condition: Condition) -> Condition:
-    """The condition with numbers as people write them: 0.1 where a FLOAT has the nearest to it."""
+    """Return the condition with numbers as people write them: 0.1 where a FLOAT has the nearest to it."""
     match condition:
         case Joined(function, children):
             return Joined(function, tuple(map(_short, children)))
@@ -301,7 +301,7 @@ def _joined(name: str, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _swapped(expression: Any) -> Any:
-    """The expression with names in the other case."""
+    """Return the expression with names in the other case."""
     return {
         name: member.swapcase()
         if name == "term"
@@ -328,7 +328,7 @@ def _literal(value: Any, data_type: DataType) -> Json:
 
 
 def _bound(condition: Condition, columns: Mapping[str, tuple[int, Column]]) -> Condition:
-    """The condition as its names mean it in a schema."""
+    """Return the condition as its names mean it in a schema."""
     match condition:
         case Joined(function, children):
             return Joined(function, tuple(_bound(child, columns) for child in children))
@@ -344,7 +344,7 @@ def _bound(condition: Condition, columns: Mapping[str, tuple[int, Column]]) -> C
 
 
 def _cast(value: Value | None, column: Column, data_type: DataType) -> Value | None:
-    """A literal of one column as a client has it for a column of another type."""
+    """Return a literal of one column as a client has it for a column of another type."""
     root, other = column.field.type.root, data_type.root
     if {root, other} == {TypeRoot.FLOAT, TypeRoot.DOUBLE}:
         return to_float32(value) if other is TypeRoot.FLOAT else value  # type: ignore[arg-type]

@@ -238,7 +238,7 @@ class Drawing:
         return step
 
     def _evolution(self, writers: Sequence[str]) -> Step:
-        """What happens to tables with data evolution alone, whoever writes them."""
+        """Return what happens to tables with data evolution alone, whoever writes them."""
         rng = self._rng
         what = rng.choice(("index",) * 4 + ("update",) * 4 + ("compact", "compact", "set", "set", "unindex"))
         if what == "set":

@@ -132,7 +132,7 @@ def changes_of_clocks(rng: Random, zone: ZoneInfo) -> list[str]:
 
 
 def value(rng: Random, written: str, clocks: Sequence[str] = ()) -> str | None:
-    """A value of a type as a text, a clock perhaps one of ``clocks``; None is NULL."""
+    """Return a value of a type as a text, a clock perhaps one of ``clocks``; None is NULL."""
     name, _, rest = written.removesuffix(" NOT NULL").partition("(")
     if rng.random() < 0.15 and not written.endswith("NOT NULL"):
         return None
@@ -162,7 +162,7 @@ def value(rng: Random, written: str, clocks: Sequence[str] = ()) -> str | None:
 
 
 def clock(text: str, written: str) -> str:
-    """A wall clock as a value of a type of timestamps, cut to its digits."""
+    """Return a wall clock as a value of a type of timestamps, cut to its digits."""
     digits = int(written.partition("(")[2][0])
     seconds, _, fraction = text.partition(".")
     cut = seconds + (f".{fraction[:digits]}" if fraction and digits else "")
@@ -179,7 +179,7 @@ def named(name: str) -> str:
 
 
 def literal(rng: Random, column: Column) -> str:
-    """A literal, of the column's type or of another one, often near one of its values."""
+    """Return a literal, of the column's type or of another one, often near one of its values."""
     _, written, values = column
     text = rng.choice(values) if values and rng.random() < 0.65 else None
     if rng.random() < 0.04:
@@ -192,7 +192,7 @@ def literal(rng: Random, column: Column) -> str:
 
 
 def _plain(rng: Random, written: str, text: str | None) -> str:
-    """A literal as a type has it; numbers of all forms, and beyond each type's ends."""
+    """Return a literal as a type has it; numbers of all forms, and beyond each type's ends."""
     name = written.partition("(")[0].removesuffix(" NOT NULL")
     if text is None:
         text = value(rng, written) or "0"
@@ -236,7 +236,7 @@ def _time(rng: Random, text: str) -> str:
 
 
 def condition(rng: Random, columns: Sequence[Column]) -> str:
-    """A condition of Spark SQL."""
+    """Return a condition of Spark SQL."""
     return _tree(rng, lambda: _test(rng, columns))
 
 
@@ -284,7 +284,7 @@ def _test(rng: Random, columns: Sequence[Column]) -> str:  # noqa: C901 - one ta
 
 
 def filter_text(rng: Random, columns: Sequence[Column]) -> str:
-    """A filter's text, which Spark reads as well, and as the service does what that decides."""
+    """Return a filter's text, which Spark reads as well, and as the service does what that decides."""
     return _tree(rng, lambda: _told_test(rng, columns))
 
 
@@ -313,7 +313,10 @@ def _told_test(rng: Random, columns: Sequence[Column]) -> str:
 
 
 def _of_type(rng: Random, column: Column, *, is_listed: bool = False) -> str:
-    """A literal of the column's type; in a list typed, since Spark compares lists with a text as text."""
+    """Return a literal of the column's type.
+
+    In a list typed, since Spark compares lists with a text as text.
+    """
     _, written, values = column
     name = written.partition("(")[0].removesuffix(" NOT NULL")
     text = rng.choice(values) if values and rng.random() < 0.65 else None
@@ -344,7 +347,7 @@ def _of_type(rng: Random, column: Column, *, is_listed: bool = False) -> str:
 
 
 def cell(written: str, text: str | None) -> str:
-    """A value that the engine has read, as an expression of Spark's SQL."""
+    """Return a value that the engine has read, as an expression of Spark's SQL."""
     name = written.removesuffix(" NOT NULL")
     kind = name.partition("(")[0]
     if kind == "TIMESTAMP":

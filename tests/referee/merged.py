@@ -21,7 +21,7 @@ _FRACTIONS: Final = ("", ".5", ".123456789", ".999999999", ".123", ".000001")
 
 
 def merged_history(rng: Random) -> History:
-    """A table with or without a key, whose files are of a few rows of about the same hour."""
+    """Return a table with or without a key, whose files are of a few rows of about the same hour."""
     some = [_LOCAL, *_TYPES] if rng.random() < 0.3 else _TYPES
     columns = {f"c{number}": written for number, written in enumerate(rng.sample(some, _COLUMNS))}
     options = {"file.format": rng.choice(("parquet", "parquet", "orc", "avro"))}

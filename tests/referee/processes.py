@@ -63,7 +63,7 @@ class Processes:
             processes.stop()
 
     def ask(self, writer: str, **request: Any) -> dict[str, Any]:
-        """What a writer answers; ``error`` in it says why it does not."""
+        """Return what a writer answers; ``error`` in it says why it does not."""
         if writer not in self._running:
             self._running[writer] = self._start(writer)
         process = self._running[writer]
@@ -95,7 +95,7 @@ class Processes:
             self._jobs.stop()
 
     def _evolution(self, path: str) -> tuple[str, str]:
-        """The class path and the name of a program of two files, which java alone does not compile."""
+        """Return the class path and the name of a program of two files, which java alone does not compile."""
         sources = (str(_HERE / "Engine.java"), str(_HERE / "Evolution.java"))
         compiled = self._scratch / "evolution"
         subprocess.run(["javac", "-nowarn", "-cp", path, "-d", str(compiled), *sources], check=True)  # noqa: S603, S607 - our own programs

@@ -41,7 +41,7 @@ def main(package: str, warehouse: str) -> None:
 
 
 def act(table: Any, writing: Any, request: dict[str, Any]) -> None:
-    """Does what a request says, rows by ``writing``; releases without global indexes fail."""
+    """Do what a request says, rows by ``writing``; release without global indexes fail."""
     column, kind = request.get("column", ""), request.get("kind", "")
     match request["do"]:
         case "write":
@@ -58,7 +58,7 @@ def act(table: Any, writing: Any, request: dict[str, Any]) -> None:
 
 
 def update(table: Any, column: str, rows: list[int], texts: list[str | None]) -> None:
-    """Gives a column of some rows, named by their ids, new values."""
+    """Give a column of some rows, named by their ids, new values."""
     field = PyarrowFieldParser.from_paimon_schema(table.fields).field(column)
     given = [value(text, field.type) for text in texts]
     values = pa.array(given, stored(field.type)).cast(field.type)
@@ -72,7 +72,7 @@ def update(table: Any, column: str, rows: list[int], texts: list[str | None]) ->
 
 
 def write(table: Any, fields: list[Any], rows: list[dict[str, str]]) -> None:
-    """Appends rows, which are objects of texts by column."""
+    """Append rows, which are objects of texts by column."""
     schema = PyarrowFieldParser.from_paimon_schema(fields)
     columns = [
         pa.array([value(row.get(field.name), field.type) for row in rows], stored(field.type)).cast(

@@ -39,7 +39,7 @@ class Court:
     @classmethod
     @contextmanager
     def opened(cls, directory: Path, merged_in: str | None = None) -> Iterator[Court]:
-        """Starts everything for the time of a block.
+        """Start everything for the time of a block.
 
         Args:
             merged_in: the zone of all machines with Python. Every writer appends to each table, and the
@@ -59,7 +59,7 @@ class Court:
                 yield cls(processes, service, http, options, names, merged_in is not None)
 
     def run(self, seed: str, only: str | None = None) -> tuple[Run, list[str]]:
-        """The table of a seed: what was counted, and a text for each failure, made small."""
+        """Return the table of a seed: what was counted, and a text for each failure, made small."""
         rng = Random(seed)
         history = merged_history(rng) if self.draws_merged else Drawing(rng, self.options).history()
         run, failures = self._try(history, seed, only)
@@ -81,7 +81,7 @@ class Court:
         return trial.run, found
 
     def _shrunk(self, history: History, seed: str, failure: Failure) -> History:
-        """The history less all steps without which the same condition fails, too."""
+        """Return the history less all steps without which the same condition fails, too."""
 
         def fails(some: History) -> bool:
             return any(
@@ -92,7 +92,7 @@ class Court:
 
 
 def shrunk(history: History, fails: Callable[[History], bool]) -> History:
-    """The history less each step that it fails without."""
+    """Return the history less each step that it fails without."""
     for at in reversed(range(len(history.steps))):
         if fails(less := history.without(at)):
             history = less

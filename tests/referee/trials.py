@@ -141,7 +141,7 @@ class Trial:
         self._warehouse = WAREHOUSES[0]
 
     def make(self, history: History, rng: Random) -> Failure | None:
-        """Takes the steps; a failure if who follows the table's changes holds other files than it has."""
+        """Take the steps; a failure if who follows the table's changes holds other files than it has."""
         error = self._ask(history.create).get("error")
         if error is not None:
             self.run.steps[f"create refused: {_short(error)}"] += 1
@@ -195,7 +195,7 @@ class Trial:
                 yield from found
 
     def _take(self, step: Mapping[str, Any]) -> str | None:
-        """Takes a step; why it was refused."""
+        """Take a step; why it was refused."""
         match step["do"]:
             case "times":
                 snapshots = self._directory / "snapshot"
@@ -209,7 +209,7 @@ class Trial:
         return error
 
     def _job(self, rng: Random) -> str | None:
-        """Runs a job of ours over the table as it is."""
+        """Run a job of ours over the table as it is."""
         answer = self._read(Selector(SnapshotSelector()))
         if "error" in answer:
             return str(answer["error"])
@@ -282,7 +282,7 @@ class Trial:
 
     @contextmanager
     def _failing(self, selector: Selector, text: str | None) -> Iterator[list[Failure]]:
-        """Counts a case, and lists what goes wrong in it."""
+        """Count a case, and list what goes wrong in it."""
         self.run.cases += 1
         found: list[Failure] = []
         try:
@@ -314,7 +314,7 @@ class Trial:
     def _hold(
         self, selector: Selector, rows: Rows, text: str | None, truths: Sequence[Sequence[bool]], rng: Random
     ) -> None:
-        """Raises WrongAnswerError where a plan is one that a reader must not go by."""
+        """Raise WrongAnswerError where a plan is one that a reader must not go by."""
         form = rng.choice((SelectionForm.POSITIONS,) * 3 + (SelectionForm.NONE, SelectionForm.COUNT))
         kept = self._plan(selector, text, form, over_http=rng.random() < 0.15)
         self.run.files += len(rows.files)
@@ -337,7 +337,7 @@ class Trial:
         text: str | None,
         truths: Sequence[Sequence[bool]],
     ) -> None:
-        """Has the engine read, of what it merges, what a plan keeps: the same rows match."""
+        """Have the engine read, of what it merges, what a plan keeps: the same rows match."""
         others = rows.files - rows.positions.keys()
         straight = [name for name, file in kept.items() if file.straight and name in others]
         merged = [name for name, file in kept.items() if not file.straight and name in others]
@@ -367,7 +367,7 @@ class Trial:
     def _hold_deletions(
         self, selector: Selector, kept: Mapping[str, Kept], visible: Mapping[str, set[int]]
     ) -> None:
-        """Raises WrongAnswerError unless rows that the engine leaves out of files are told as deleted."""
+        """Raise WrongAnswerError unless rows that the engine leaves out of files are told as deleted."""
         ref = TableRef(self._warehouse, DATABASE, self._name)
         answer = self._service.deletions(self._service.resolve(ref, selector.asked), DeletionsRequest())
         told = {each.file_name: set(each.positions or ()) for each in answer.deletions}
@@ -377,7 +377,7 @@ class Trial:
                 raise WrongAnswerError(f"{name}: {told.get(name)} are told as deleted, expected {expected}")
 
     def _hold_changes(self, numbers: tuple[int, int], versions: tuple[Rows, Rows], text: str) -> None:
-        """Raises WrongAnswerError where rows that came or went between versions are not told."""
+        """Raise WrongAnswerError where rows that came or went between versions are not told."""
         ref = TableRef(self._warehouse, DATABASE, self._name)
         before, after = (self._service.resolve(ref, SnapshotSelector(number)) for number in numbers)
         request = PlanRequest(filter=text, selection=SelectionForm.POSITIONS)
@@ -452,7 +452,7 @@ class Follower:
         self._files: dict[str, Any] = {}
 
     def follow(self) -> str | None:
-        """Takes the next changes; what is wrong with the files that are held then."""
+        """Take the next changes; what is wrong with the files that are held then."""
         body = {} if self._token is None else {"from_token": self._token}
         answer = self._http.post(f"{self._path}/changes", json=body)
         if answer.status_code != httpx.codes.OK:
@@ -481,12 +481,12 @@ class Follower:
 
 
 def _short(message: str) -> str:
-    """A message without what differs from table to table."""
+    """Return a message without what differs from table to table."""
     return message.splitlines()[0][:160] if message else ""
 
 
 def _hold_straight(rows: Rows, kept: Mapping[str, Kept], truth: Sequence[bool], form: SelectionForm) -> None:
-    """Raises WrongAnswerError where files that are read straight lose rows, or have others for matching."""
+    """Raise WrongAnswerError where files that are read straight lose rows, or have others for matching."""
     told = form is SelectionForm.POSITIONS
     matching: dict[str, set[int]] = {}
     for row, matches in zip(rows.rows, truth, strict=True):
@@ -514,7 +514,7 @@ def _hold_straight(rows: Rows, kept: Mapping[str, Kept], truth: Sequence[bool], 
 
 
 def _hold_joined(rows: Rows, kept: Mapping[str, Kept], truth: Sequence[bool]) -> None:
-    """Raises WrongAnswerError where a selection of files with joined columns lacks a row that matches."""
+    """Raise WrongAnswerError where a selection of files with joined columns lacks a row that matches."""
     names = [name for name, _ in rows.columns]
     selecting = [
         (file.first_row_id, file.first_row_id + file.row_count, file.selection)

@@ -32,7 +32,7 @@ PLAN = "/v1/main/databases/golden/tables/append_sidecar/plan"
 
 
 def answers(served: Served, path: str) -> Iterator[Any]:
-    """What a new connection gets, over and over, until nobody listens."""
+    """Yield what a new connection gets, over and over, until nobody listens."""
     while True:
         try:
             yield httpx.get(f"http://127.0.0.1:{served.port}{path}", timeout=PATIENCE_SECONDS).status_code
@@ -97,7 +97,7 @@ def test_the_disk_cache_survives_being_killed(golden: GoldenWarehouse, tmp_path:
 
 
 def children(served: Served) -> list[int]:
-    """The workers, and the process that multiprocessing tracks its resources with."""
+    """Return the workers, and the process that multiprocessing tracks its resources with."""
     tasks = Path(f"/proc/{served.process.pid}/task/{served.process.pid}")
     return list(map(int, (tasks / "children").read_text().split()))
 
@@ -109,7 +109,7 @@ def listens_no_more(served: Served) -> bool:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent ended")
 def ends(process: int) -> None:
-    """Waits for the end of a process that is no child of this one."""
+    """Wait for the end of a process that is no child of this one."""
     with suppress(ProcessLookupError):
         ended = os.pidfd_open(process)
         try:

@@ -20,7 +20,7 @@ from paimon_index.spark.store_access import StoreAccess
 
 
 def main(url: str, table: str, where: str, scratch: str, settings: str) -> None:
-    """Prints counts of rows, up to which share ``auto`` reads by position, and what ``explain`` prints."""
+    """Print counts of rows, up to which share ``auto`` reads by position, and what ``explain`` prints."""
     # Spark prints as it likes.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

@@ -47,7 +47,7 @@ def columns_of(table: str) -> list[str]:
 
 
 def chosen(table: str, zone: str) -> list[dict[str, Any]]:
-    """Some queries of the latest version: all rows, and others in each zone."""
+    """Return some queries of the latest version: all rows, and others in each zone."""
     queries = [
         query
         for query in golden_cases.expected(table)["queries"]

@@ -31,7 +31,7 @@ class Spark:
 
     @classmethod
     def start(cls, directory: Path, *more_jars: Path) -> Self:
-        """Starts Spark over a new warehouse inside of ``directory``.
+        """Start Spark over a new warehouse inside of ``directory``.
 
         It has the connector, where there is one, and other jars.
         """
@@ -45,7 +45,7 @@ class Spark:
         return cls(process, warehouse)
 
     def session(self, time_zone: str = "UTC", conf: Mapping[str, str] | None = None) -> SparkSession:
-        """A new session with a time zone (``spark.sql.session.timeZone``) and other settings."""
+        """Return a new session with a time zone (``spark.sql.session.timeZone``) and other settings."""
         return SparkSession(self, self.ask({"session": time_zone, "conf": dict(conf or {})})["session"])
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class SparkSession:
     number: int
 
     def sql(self, statement: str) -> list[dict[str, Any]]:
-        """Runs a statement.
+        """Run a statement.
 
         Returns:
             The rows as Spark's JSON writer puts them: timestamps have milliseconds only, so ask for
@@ -109,7 +109,7 @@ class SparkSession:
         return _by_position(self.spark.ask({"in": self.number, "typed": statements}), len(statements))
 
     def aggregate(self, url: str, table: str, *all_arguments: dict[str, Any]) -> list[list[str]]:
-        """What our aggregation gives with each of some arguments, in the form of :meth:`typed`.
+        """Return what our aggregation gives with each of some arguments, in the form of :meth:`typed`.
 
         Raises:
             SparkError: the aggregation or Spark refuses.
@@ -137,7 +137,7 @@ class SparkSession:
         return _by_position(self.spark.ask({"in": self.number, "load": loads}), len(asked))
 
     def view(self, url: str, table: str, **arguments: Any) -> None:
-        """Makes what our reader gives the view ``read``.
+        """Make what our reader gives the view ``read``.
 
         Raises:
             SparkError: the reader refuses.
@@ -150,7 +150,7 @@ class SparkSession:
         return lines
 
     def register_true(self, name: str) -> None:
-        """Gives the session a function that is true of everything."""
+        """Give the session a function that is true of everything."""
         self.spark.ask({"in": self.number, "register": name})
 
     def planned_files(self, statement: str) -> int:

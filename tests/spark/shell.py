@@ -9,7 +9,7 @@ from tests.spark.environment import spark_python
 
 
 def spark_sql(options: Sequence[str], jars: Sequence[Path | str] = ()) -> str:
-    """What ``spark-sql`` prints with some options, run in the clone."""
+    """Return what ``spark-sql`` prints with some options, run in the clone."""
     python = spark_python()
     command = [
         str(python.with_name("spark-sql")),

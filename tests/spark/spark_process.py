@@ -149,7 +149,7 @@ def _given(session: SparkSession, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _planned_files(rows: DataFrame) -> int:
-    """What the connector's metrics tell once the query has run."""
+    """Return what the connector's metrics tell once the query has run."""
     rows.collect()
     left, found = [rows._jdf.queryExecution().executedPlan()], 0  # noqa: SLF001 - no other door
     while left:

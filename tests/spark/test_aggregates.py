@@ -206,7 +206,7 @@ def test_aggregates_of_random_tables_are_those_of_the_query(written: Written, se
 
 @pytest.fixture
 def indexed(written: Written) -> Iterator[Written]:
-    """The table ``reading.indexed``: two files that bitmaps tell, and one without any index."""
+    """Yield the table ``reading.indexed``: two files that bitmaps tell, and one without any index."""
     session = written.session
     session.sql(
         "CREATE TABLE reading.indexed (id BIGINT, n INT, name STRING, fee DECIMAL(9, 2)) TBLPROPERTIES "

@@ -104,7 +104,7 @@ RECORD: Final = {
 
 
 def worker_reads(path: Path, hidden: str = "nothing") -> list[Any]:
-    """What a worker reads of a file: rows, or the error."""
+    """Return what a worker reads of a file: rows, or the error."""
     done = subprocess.run(  # noqa: S603 - our own program
         [str(spark_python()), "-c", PROGRAM, str(path), hidden],
         check=True,

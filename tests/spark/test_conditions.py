@@ -44,7 +44,7 @@ def in_spark(written: str, text: str | None) -> str:
 
 
 def stored(rng: Random, field: DataField, text: str | None) -> Value | None:
-    """A value as a file may have it, from which Spark reads ``text``."""
+    """Return a value as a file may have it, from which Spark reads ``text``."""
     if text is None:
         return None
     match field.type.root.name:

@@ -30,7 +30,10 @@ class Both:
     session: SparkSession
 
     def rows(self, query: str) -> tuple[list[str], list[str]]:
-        """What the engine's connector reads, and Iceberg's runtime; ``{t}`` is the catalog and database."""
+        """Return what the engine's connector reads, and Iceberg's runtime.
+
+        ``{t}`` is the catalog and database.
+        """
         engine, iceberg = self.session.exactly(
             query.replace("{t}", "engine.golden"), query.replace("{t}", "ice.golden")
         )
@@ -52,14 +55,14 @@ def both(iceberg_spark: Spark, golden: GoldenWarehouse) -> Iterator[Both]:
 
 @contextmanager
 def serving(warehouse: Path) -> Iterator[str]:
-    """A service with Iceberg's catalog; gives its URL."""
+    """Serve Iceberg's catalog, and yield its URL."""
     settings = Settings.load(warehouses={"main": str(warehouse)}, iceberg=True)
     with listening(create_app(settings), lifespan="on") as started:
         yield str(started.base_url)
 
 
 def catalogs(warehouse: Path, url: str) -> dict[str, str]:
-    """The catalogs of a session: the engine's, and Iceberg's."""
+    """Return the catalogs of a session: the engine's, and Iceberg's."""
     return {
         "spark.sql.catalog.engine": "org.apache.paimon.spark.SparkCatalog",
         "spark.sql.catalog.engine.warehouse": f"file:{warehouse}",

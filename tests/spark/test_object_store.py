@@ -40,7 +40,7 @@ class Bucket:
     options: dict[str, Any]
 
     def read(self, where: str, scratch: Path, hadoop: dict[str, str], environment: dict[str, str]) -> Found:
-        """What Spark finds with settings of Hadoop, in an environment without other credentials."""
+        """Return what Spark finds with settings of Hadoop, in an environment without other credentials."""
         own = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         finished = subprocess.run(  # noqa: S603 - fixed words
             [

@@ -357,7 +357,7 @@ _WHERES: Final = (None, "score = 'new'", "score = 'old'", "score = 'newest'", "i
 
 @pytest.fixture
 def merged(written: Written) -> Iterator[Written]:
-    """A table with compacted files, of which a vector deletes rows, and newer ones in level 0."""
+    """Yield a table with compacted files, of which a vector deletes rows, and newer ones in level 0."""
     session = written.session
     session.sql(
         "CREATE TABLE paimon.reading.merged (id INT NOT NULL, score STRING) "

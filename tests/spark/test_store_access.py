@@ -110,7 +110,7 @@ CASES: Final[dict[str, tuple[dict[str, str], dict[str, Any] | None]]] = {
 
 @cache
 def translated() -> dict[str, dict[str, Any] | None]:
-    """What becomes of all cases, in one process with pyspark."""
+    """Return what becomes of all cases, in one process with pyspark."""
     done = subprocess.run(  # noqa: S603 - our own program
         [str(spark_python()), "-c", PROGRAM],
         input=json.dumps([hadoop for hadoop, _ in CASES.values()]),

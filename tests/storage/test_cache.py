@@ -53,7 +53,7 @@ class Gate:
 
 
 def wait_until_asked(cache: ByteCache[bytes], askers: int) -> None:
-    """Returns once ``askers`` threads have joined the load under way; each join counts as a hit."""
+    """Return once ``askers`` threads have joined the load under way; each join counts as a hit."""
     joined = threading.Event()
     while cache.statistics().hits < askers:
         joined.wait(0.001)
@@ -167,7 +167,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def limited(limit_memory: Callable[[int], None]) -> None:
-    """A process with more memory than this one takes, in which two loads of 25 MiB are one portion."""
+    """Give the process more memory than it takes, so that two loads of 25 MiB are one portion."""
     limit_memory(64 << 30)
 
 
@@ -341,7 +341,7 @@ SHARES = {"a": 100, "b": 60, "c": 40}
 
 
 def caches() -> dict[str, ByteCache[int]]:
-    """Caches whose objects weigh what they are."""
+    """Return caches whose objects weigh what they are."""
     room = CacheRoom(SHARES)
     return {name: ByteCache(name, share, int, room) for name, share in SHARES.items()}
 

@@ -38,7 +38,7 @@ def opened(options: Mapping[str, object], retry: RetryPolicy | None = None, stal
 
 
 def first(count: int, fault: Fault) -> Callable[[str], Fault | None]:
-    """A fault of the first requests."""
+    """Return a fault of the first requests."""
     faults = [fault] * count
     return lambda _: faults.pop() if faults else None
 

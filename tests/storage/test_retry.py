@@ -102,7 +102,7 @@ KEY, SECRET = "AKIAVERYSECRETKEY", "very-secret-secret"
 
 @contextmanager
 def failing_store(status: int, code: str) -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """An S3 server that answers everything with one error; yields how to find it, and the calls it got."""
+    """Serve an S3 that answers everything with one error. Yield how to find it, and the calls it got."""
     calls: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -205,7 +205,7 @@ def test_after_damage_nothing_is_read_for_a_while(tmp_path: Path) -> None:
 
 
 def forge(directory: Path, stored: int) -> None:
-    """An object of whoever has no key, and says that it has so many bytes."""
+    """Write an object without the key, which says that it has so many bytes."""
     (path,) = (directory / str(FORMAT)).iterdir()
     head = struct.pack("<4sQQ", b"PSH2", stored, 1 << 27)
     with path.open("r+b") as file:

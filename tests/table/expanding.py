@@ -21,7 +21,7 @@ def encoded(**changes: Any) -> bytes:
 
 
 def with_empty_extra_files(count: int) -> bytes:
-    """A record whose list of extra files has so many names without a letter."""
+    """Return a record whose list of extra files has so many names without a letter."""
     before, after = encoded(extra_files=(_MARK,)).split(_ONE_NAME)
     return before + encode_long(count) + bytes(count) + b"\x00" + after
 

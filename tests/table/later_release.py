@@ -17,7 +17,7 @@ def read_records(path: Path) -> list[Any]:
 
 
 def add_unknown_members(directory: Path) -> None:
-    """Gives every record of a table's metadata, and every record within one, a member that nobody knows."""
+    """Give every record of a table's metadata, and every record within one, a member that nobody knows."""
     sizes: dict[str, int] = {}
     labels = map(str, itertools.count())
     for path in sorted(
@@ -41,7 +41,7 @@ def add_unknown_members(directory: Path) -> None:
 
 
 def unknown_members(record: object, path: str = "") -> dict[str, Any]:
-    """The members of a record that nobody knows, by their place in it."""
+    """Return the members of a record that nobody knows, by their place in it."""
     found: dict[str, Any] = {}
     match record:
         case Mapping():

@@ -189,7 +189,7 @@ def _written(value: Any, data_type: DataType) -> Any:
 
 
 def answer_form(recorded: dict[str, Any], fields: Mapping[str, DataField]) -> dict[str, Any]:
-    """Recorded values as answers write them: the documents have other text for some types."""
+    """Return recorded values as answers write them: the documents have other text for some types."""
     return {
         name: to_json(parse_json(_written(value, fields[name].type), fields[name].type), fields[name].type)
         for name, value in recorded.items()
@@ -324,7 +324,7 @@ class Version:
 
 
 def _whole_millisecond(maximum: Any, column: DataField) -> Any:
-    """The last time that a maximum of an ORC file may stand for, since old writers cut it to milliseconds."""
+    """Return the last time that an ORC file's maximum may stand for: old writers cut it to milliseconds."""
     known = parse_json(maximum, column.type)
     is_cut = column.type.root in TIMESTAMP_ROOTS and column.type.precision > 3
     if known is None or not is_cut or int(known) % NANOS_PER_MILLI:

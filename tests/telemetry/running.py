@@ -44,7 +44,7 @@ class Service:
         return [json.loads(line) for line in self.lines]
 
     def line(self, found: Callable[[str], re.Match[str] | None], count: int = 1) -> str:
-        """The first group of a match in the log, once there are as many matches."""
+        """Return the first group of a match in the log, once there are as many matches."""
         with self._changed:
             there = self._changed.wait_for(
                 lambda: len([line for line in self.lines if found(line)]) >= count, _PATIENCE_SECONDS
@@ -54,7 +54,7 @@ class Service:
             return match[match.re.groups]
 
     def client(self) -> httpx.Client:
-        """A client whose connections are closed after each request, so that any process may get the next."""
+        """Make a client that closes connections after use, so that any process can get the next."""
         return httpx.Client(base_url=self.url, timeout=_PATIENCE_SECONDS, headers={"Connection": "close"})
 
     def stop(self) -> int:
@@ -122,7 +122,7 @@ def collecting() -> Iterator[Collector]:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         collector = Collector(server.server_port)
@@ -153,11 +153,11 @@ class Scrape:
         return cls(answer.text)
 
     def value(self, name: str, **labels: str) -> float:
-        """A number; 0 where there is none yet."""
+        """Return a number; 0 where there is none yet."""
         return self._values.get((f"paimon_index_{name}", tuple(sorted(labels.items()))), 0)
 
     def total(self, name: str, **labels: str) -> float:
-        """The sum over all labels but those given."""
+        """Return the sum over all labels but those given."""
         return sum(
             value
             for (sample, found), value in self._values.items()

@@ -12,7 +12,7 @@ QUOTED = "rank_no = 4956 at http://10.1.2.3:9000/bucket"
 
 
 def failure() -> logging.LogRecord:
-    """A record of an exception that quotes what it should not, and of the one that led to it."""
+    """Return a record of an exception that quotes what it should not, and of the one that led to it."""
     info = None
     try:
         try:

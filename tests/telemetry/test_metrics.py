@@ -328,7 +328,7 @@ def queries() -> Iterator[str]:
 
 
 def selected(query: str) -> dict[str, set[str]]:
-    """The labels that a query asks of each metric it names; fails if the query is none."""
+    """Return the labels that a query asks of each metric it names; fail if the query is none."""
     found: dict[str, set[str]] = {}
 
     def visit(expression: object) -> None:
@@ -348,7 +348,7 @@ def selected(query: str) -> dict[str, set[str]]:
 
 @pytest.fixture(scope="module")
 def series(client: httpx.Client) -> set[str]:
-    """The names of all series that a service can have."""
+    """Return the names of all series that a service can have."""
     families = Scrape.of(client).families.values()
     # The parser takes "_info" for part of a name.
     return {family.name + suffix for family in families for suffix in _SUFFIXES[family.type]}

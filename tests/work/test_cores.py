@@ -26,7 +26,7 @@ def thread_of(work: Callable[[], object]) -> Iterator[threading.Thread]:
 
 
 def compute(until: Callable[[], bool]) -> None:
-    """Computes as work does: with a look at its deadline now and then."""
+    """Compute as work does: with a look at its deadline now and then."""
     with time_limit(PATIENCE_SECONDS):
         while not until():
             check_deadline()

@@ -161,7 +161,7 @@ class Claiming:
         self.granted: list[int] = []
 
     def begin(self, size: int, end: threading.Event) -> Future[None]:
-        """Returns once the claim is granted, or waits in line."""
+        """Return once the claim is granted, or wait in line."""
         known = threading.Event()
 
         def hold() -> None:

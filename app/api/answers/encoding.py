@@ -139,7 +139,7 @@ _PLAN_MEMBERS = tuple(member.name for member in fields(PlanAnswer))
 def encode_plan(
     plan: Plan, window: Window, form: SelectionEncoding, token: NextToken, *, explain: bool
 ) -> JsonMembers:
-    """Encodes one page of a plan; with ``explain`` the skipped files follow the kept ones."""
+    """Encode one page of a plan; with ``explain`` the skipped files follow the kept ones."""
     with during(Phase.ENCODE):
         return _plan_page(plan, window, form, token, explain=explain)
 
@@ -165,7 +165,7 @@ def _plan_page(
 
 
 def _units(plan: Plan) -> NDArray[np.int64]:
-    """The unit of reading of each file, ascending, by which pages are cut."""
+    """Return the unit of reading of each file, ascending, by which pages are cut."""
     # Each page may come from another plan of the version, which has read other indexes and keeps other files.
     # A page begins with a unit and divides none, so that all pages together hold every file that is needed.
     if not len(plan.skipped_files):
@@ -174,7 +174,7 @@ def _units(plan: Plan) -> NDArray[np.int64]:
 
 
 def archive_pruned_snapshot(pruned: PrunedSnapshot) -> bytes:
-    """Packs ``answer.json`` and the metadata files into a zip archive without compression."""
+    """Pack ``answer.json`` and the metadata files into a zip archive without compression."""
     ranges = pruned.row_ranges
     answer = {
         "snapshot_id": pruned.plan.snapshot_id,
@@ -201,7 +201,7 @@ def archive_pruned_snapshot(pruned: PrunedSnapshot) -> bytes:
 def encode_deletions(
     answer: DeletionsAnswer, window: Window, form: SelectionEncoding, token: NextToken
 ) -> DeletionsPage:
-    """Encodes one page of deletions."""
+    """Encode one page of deletions."""
     with during(Phase.ENCODE):
         page = window.fill(
             len(answer.deletions), lambda index: _file_deletions(answer.deletions[index], form)
@@ -210,13 +210,13 @@ def encode_deletions(
 
 
 def encode_schemas(schemas: Sequence[Schema], window: Window, token: NextToken) -> SchemaList:
-    """Encodes one page of the schemas of a table."""
+    """Encode one page of the schemas of a table."""
     page = window.fill(len(schemas), lambda index: schemas[index])
     return SchemaList(page.entries, token(page.next_offset))
 
 
 def encode_lookup(answer: BucketLookup) -> JsonMembers:
-    """Encodes buckets of keys, in request order."""
+    """Encode buckets of keys, in request order."""
     # In batches: a hundred thousand dictionaries would keep the garbage collector busy.
     parts = (answer.buckets[at : at + _KEYS_AT_ONCE] for at in range(0, len(answer.buckets), _KEYS_AT_ONCE))
     written = (write_json([_key_bucket(bucket) for bucket in part])[1:-1] for part in parts)
@@ -237,7 +237,7 @@ def _key_bucket(key: KeyBucket) -> KeyBucket | JsonMembers:
 def encode_evaluation(
     answer: EvaluateAnswer, form: SelectionEncoding, row_count: int | None, instance: str
 ) -> JsonMembers:
-    """Encodes the decisions of index files; ``instance`` is the request id, for problems of single files."""
+    """Encode the decisions of index files; ``instance`` is the request id, for problems of single files."""
     results = [_evaluated(file, form, row_count or 0, instance) for file in answer.files]
     return {"results": results, "warnings": answer.warnings}
 

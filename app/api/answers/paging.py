@@ -83,7 +83,7 @@ class PageToken:
 
     @classmethod
     def read(cls, text: str, request: bytes) -> Self:
-        """Reads a token. Raises PageTokenError: it is malformed, or not of this ``request``."""
+        """Read a token. Raises PageTokenError: it is malformed, or not of this ``request``."""
         content = _decoded(text)
         if len(content) != _HEAD.size + DIGEST_BYTES or content[0] != _LAYOUT:
             raise PageTokenError("this is no page token of this release: ask for the first page again")
@@ -95,7 +95,7 @@ class PageToken:
         return token
 
     def write(self, request: bytes) -> str:
-        """Encodes the token, valid for ``request`` only."""
+        """Encode the token, valid for ``request`` only."""
         version = self.version
         snapshot_id = _NO_SNAPSHOT if version.snapshot_id is None else version.snapshot_id
         head = _HEAD.pack(_LAYOUT, snapshot_id, *version.schemas, self.offset, version.identity)
@@ -116,13 +116,13 @@ class Window:
     max_bytes: int
 
     def fill(self, total: int, entry: Callable[[int], object]) -> Page:
-        """Encodes the page of an answer of ``total`` entries; ``entry`` returns one by its index."""
+        """Encode the page of an answer of ``total`` entries; ``entry`` returns one by its index."""
         return self.take(total, (write_json(entry(index)) for index in range(self.offset, total)))
 
     def take(
         self, total: int, encoded_entries: Iterator[bytes], goes_on: Callable[[int], bool] = lambda _: False
     ) -> Page:
-        """Fills the page from encoded entries; those that ``goes_on`` share a page with the one before."""
+        """Fill the page from encoded entries; those that ``goes_on`` share a page with the one before."""
         entries: list[orjson.Fragment] = []
         held_bytes = 0
         for index, encoded in enumerate(encoded_entries, self.offset):
@@ -153,7 +153,7 @@ class Listing:
 
     @classmethod
     def of(cls, endpoint: str, *place: object, query: NamesQuery, settings: Settings) -> Listing:
-        """Checks the request of a caller.
+        """Check the request of a caller.
 
         ``place``: scope of the listing: a warehouse and a database, or a table and a branch. Raises
         RequestError: the page size is over the limit. Raises PageTokenError: the token came with another
@@ -167,13 +167,13 @@ class Listing:
         return cls(request, after, size)
 
     def page(self, names: Sequence[str]) -> tuple[Sequence[str], str | None]:
-        """Cuts this page from all names in ascending order; returns it with the next page's token."""
+        """Cut this page from all names in ascending order; return it with the next page's token."""
         start = 0 if self.after is None else bisect_right(names, self.after)
         page = names[start : start + self.size]
         return page, self.next_token(page[-1] if start + self.size < len(names) else None)
 
     def next_token(self, last: str | int | None) -> str | None:
-        """The token of the page after an entry; None if there is none."""
+        """Return the token of the page after an entry; None if there is none."""
         if last is None:
             return None
         # Names of files need not be UTF-8.

@@ -83,7 +83,7 @@ _VALUES: Final[Mapping[str, Callable[[Any], object]]] = {
 def plan_batches(
     plan: Plan, partition_fields: Sequence[DataField], form: SelectionEncoding, *, explain: bool
 ) -> Iterator[bytes]:
-    """Yields the plan in batches; the first piece begins with the schema."""
+    """Yield the plan in batches; the first piece begins with the schema."""
     facts = {name: write_json(value) for name, value in plan_facts(plan).items()}
     schema = plan_schema(partition_fields, form, explain=explain).with_metadata(facts)
     piece = schema.serialize().to_pybytes()
@@ -100,7 +100,7 @@ def plan_batches(
 def plan_schema(
     partition_fields: Sequence[DataField], form: SelectionEncoding, *, explain: bool
 ) -> pa.Schema:
-    """The columns: the requested members of a planned file, and two more with ``explain``."""
+    """Return the columns: the requested members of a planned file, and two more with ``explain``."""
     partition = {field.name: _arrow_type(field.type) for field in partition_fields}
     columns = _FILE | {
         # Many readers take no struct without members.

@@ -84,7 +84,7 @@ class PlannedFile(SkippedFile):
 def plan_rows(
     plan: Plan, form: SelectionEncoding, offset: int = 0, *, tells_skipped: bool = False, end: str = ""
 ) -> Iterator[pa.LargeStringArray]:
-    """Yields the kept files and then the skipped ones as JSON objects, in batches.
+    """Yield the kept files and then the skipped ones as JSON objects, in batches.
 
     ``tells_skipped``: each object has a member ``skipped``. Raises LimitExceededError: a file has more
     positions than fit one list.
@@ -100,7 +100,7 @@ def plan_rows(
 
 
 def plan_lines(plan: Plan, form: SelectionEncoding, *, explain: bool) -> Iterator[bytes]:
-    """Yields the plan in pieces of whole lines."""
+    """Yield the plan in pieces of whole lines."""
     started, encoding_seconds = time.perf_counter(), 0.0
     for rows in plan_rows(plan, form, tells_skipped=explain, end="\n"):
         _, offsets, content = rows.buffers()
@@ -126,7 +126,7 @@ def plan_facts(plan: Plan, encode_ms: float | None = None) -> JsonMembers:
 
 
 def plan_summary(summary: Summary) -> JsonMembers:
-    """The totals of a plan, with a count for every step."""
+    """Return the totals of a plan, with a count for every step."""
     skipped_by = {step.value: summary.skipped_by.get(step, 0) for step in SkipStep}
     return {name: getattr(summary, name) for name in summary.__slots__} | {"skipped_by": skipped_by}
 
@@ -134,9 +134,9 @@ def plan_summary(summary: Summary) -> JsonMembers:
 def encoded_selections(
     files: PlannedFiles, form: SelectionEncoding | None, start: int, stop: int, most_bytes: int
 ) -> dict[str, Column]:
-    """Encodes the selected rows of the files from ``start`` on, and the deleted ones on request.
+    """Encode the selected rows of the files from ``start`` on, and the deleted ones on request.
 
-    Stops before file ``stop``, or once about ``most_bytes`` are filled. ``form``: None for skipped files.
+    Stop before file ``stop``, or once about ``most_bytes`` are filled. ``form``: None for skipped files.
     """
     if form is None or not (files.selections or files.deleted):
         return dict.fromkeys(_SELECTIONS, pa.nulls(stop - start))
@@ -189,7 +189,7 @@ def _joined(members: Mapping[str, pa.Array | str], end: str, count: int) -> pa.L
 
 
 def _json(column: Column) -> pa.Array | str:
-    """Encodes a member; returns one text if all files have an equal value."""
+    """Encode a member; return one text if all files have an equal value."""
     match column:
         case Coded(distinct, codes):
             written = [write_json(value) for value in distinct]

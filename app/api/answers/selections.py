@@ -54,9 +54,9 @@ DeletedRows = Annotated[
 
 
 def in_form(positions: Positions, form: SelectionForm, limit: int) -> bytes | Array | None:
-    """Encodes the set in the requested form; None if the form has no positions.
+    """Encode the set in the requested form; None if the form has no positions.
 
-    Returns the portable form of a bitmap, an array of shape (ranges, 2) with ends exclusive, or positions.
+    Return the portable form of a bitmap, an array of shape (ranges, 2) with ends exclusive, or positions.
     Raises LimitExceededError: a list of more than ``limit`` positions is requested.
     """
     match form:
@@ -71,22 +71,22 @@ def in_form(positions: Positions, form: SelectionForm, limit: int) -> bytes | Ar
 
 
 def encode_positions(positions: Positions, form: SelectionForm, limit: int) -> str | Array | None:
-    """Encodes the set in the requested form for JSON."""
+    """Encode the set in the requested form for JSON."""
     return as_json(in_form(positions, form, limit))
 
 
 def as_json(encoded: bytes | Array | None) -> str | Array | None:
-    """Converts an encoded set for JSON: a bitmap becomes base64."""
+    """Convert an encoded set for JSON: a bitmap becomes base64."""
     return base64.b64encode(encoded).decode() if isinstance(encoded, bytes) else encoded
 
 
 def as_bytes(encoded: bytes | Array | None) -> bytes | None:
-    """Converts an encoded set for Arrow: numbers become 64 bits in little-endian order."""
+    """Convert an encoded set for Arrow: numbers become 64 bits in little-endian order."""
     return encoded.astype(_PACKED).tobytes() if isinstance(encoded, np.ndarray) else encoded
 
 
 def sized_for(positions: Positions, row_count: int) -> Positions:
-    """Converts the set to 32 bits, or to 64 for a file of more than 2^31-1 rows."""
+    """Convert the set to 32 bits, or to 64 for a file of more than 2^31-1 rows."""
     wide = row_count > _LAST_ROW_OF_32_BITS
     if wide == isinstance(positions, BitMap64):
         return positions
@@ -145,13 +145,13 @@ class SelectionEncoding:
     def encode(
         self, positions: Positions | None, row_count: int, form: SelectionForm
     ) -> tuple[bytes | Array | None, str | None]:
-        """Encodes rows of a file of ``row_count`` in a form; returns them with the bitmap's roaring form."""
+        """Encode rows of a file of ``row_count`` in a form; return them with the bitmap's roaring form."""
         if positions is None:
             return None, None
         sized = sized_for(positions, row_count)
         return in_form(sized, form, self.positions), bitmap_format(sized, form)
 
     def members(self, positions: Positions | None, row_count: int) -> dict[str, str | Array | None]:
-        """Builds ``selection`` and ``selection_format`` for JSON; None stands for every row."""
+        """Build ``selection`` and ``selection_format`` for JSON; None stands for every row."""
         encoded, bitmap = self.encode(positions, row_count, self.selection)
         return {"selection": as_json(encoded), "selection_format": bitmap}

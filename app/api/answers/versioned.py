@@ -55,7 +55,7 @@ class PieceStream(StreamingResponse):
         self._pieces = pieces
 
     async def stream_response(self, send: Send) -> None:
-        """Makes and sends the pieces."""
+        """Make and send the pieces."""
         piece = await self._next()
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         while piece is not None:
@@ -89,7 +89,7 @@ class Question:
     def answer(
         self, compute: Callable[[Version, Window, NextToken], object | Provisional[object]]
     ) -> Response:
-        """Answers in JSON with the result of ``compute``, or with 304 without calling it.
+        """Answer in JSON with the result of ``compute``, or with 304 without calling it.
 
         Raises PageTokenError: the token is of another request. Raises SnapshotExpiredError: its snapshot is
         gone.
@@ -115,7 +115,7 @@ class Question:
     def stream(
         self, media_type: str, compute: Callable[[Version], Iterator[bytes] | Provisional[Iterator[bytes]]]
     ) -> Response:
-        """Streams the result of ``compute``, or answers 304. Raises RequestError: a page was requested."""
+        """Stream the result of ``compute``, or answer 304. Raises RequestError: a page was requested."""
         if not _PAGE_MEMBERS.isdisjoint(name for name, value in self.body if value is not None):
             raise RequestError(
                 f"{media_type} is answered as one stream: leave page_size and page_token away, or accept "
@@ -185,7 +185,7 @@ def _untagged(
 def same_version(
     runtime: Runtime, table: TableRef, selector: SnapshotSelector, key: VersionKey
 ) -> Version | None:
-    """Resolves a selector with the schemas of a key; None if the result is another version."""
+    """Resolve a selector with the schemas of a key; None if the result is another version."""
     try:
         version = runtime.service.resolve(table, replace(selector, schemas=key.schemas))
     except NotFoundError:
@@ -194,12 +194,12 @@ def same_version(
 
 
 def version_key(version: Version) -> VersionKey:
-    """The key of a version."""
+    """Return the key of a version."""
     return VersionKey(digest(version.identity.encode()), version.snapshot_id, version.schema.ids)
 
 
 def etag_matches(etag: str, if_none_match: Iterable[str]) -> bool:
-    """True if one of the ``If-None-Match`` headers names ``etag``; weak tags match strong ones."""
+    """Return True if one of the ``If-None-Match`` headers names ``etag``; weak tags match strong ones."""
     names = set(_TAG.findall(etag))
     return any(
         header.strip() == "*" or not names.isdisjoint(_TAG.findall(header)) for header in if_none_match

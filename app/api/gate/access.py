@@ -50,7 +50,7 @@ class Authentication:
         self._open = frozenset(is_open)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
+        """Handle one request."""
         if scope["type"] != "http" or scope["path"].removeprefix(scope.get("root_path", "")) in self._open:
             await self._app(scope, receive, send)
             return
@@ -68,12 +68,12 @@ class Authentication:
 
 
 def everybody(_scope: Scope, _headers: Headers) -> Caller:
-    """The gate of an operator who lets everybody in."""
+    """Return the gate of an operator who lets everybody in."""
     return EVERYBODY
 
 
 def this_machine(scope: Scope, headers: Headers) -> Caller | Problem:
-    """The gate of a service without tokens, which lets in callers of this machine."""
+    """Return the gate of a service without tokens, which lets in callers of this machine."""
     # Both ends must be loopback, whatever address the server listens on. A proxy that forwards for a remote
     # caller is refused, since the connection then has that caller as its client.
     client, server = (scope.get(end) for end in ("client", "server"))
@@ -98,7 +98,7 @@ def this_machine(scope: Scope, headers: Headers) -> Caller | Problem:
 
 
 def tokens_of(file: TokenFile) -> Gate:
-    """The gate of a service with tokens."""
+    """Return the gate of a service with tokens."""
 
     def gate(_scope: Scope, headers: Headers) -> Caller | Problem:
         given = headers.get(b"authorization")
@@ -127,7 +127,7 @@ def _unauthorized(detail: str, error: str | None) -> Problem:
 
 
 def _forgery(scope: Scope, headers: Headers) -> Problem | None:
-    """Refuses a request that a browser sends for a page of another site; None for all others."""
+    """Refuse a request that a browser sends for a page of another site; None for all others."""
     # Browsers do not show answers to reads to a page of another site.
     if scope["method"] in _SAFE_METHODS:
         return None
@@ -145,7 +145,7 @@ def _forgery(scope: Scope, headers: Headers) -> Problem | None:
 
 
 def _names_this_machine(host: str) -> bool:
-    """True for names that no other site can have: localhost, an address, or a name without a dot."""
+    """Return True for names that no other site can have: localhost, an address, or a name without a dot."""
     name = host[: host.rfind("]") + 1] if host.startswith("[") else host.partition(":")[0]
     name = name.strip("[]").rstrip(".").lower()
     return "." not in name or name.endswith(".localhost") or ip_address(name) is not None
@@ -227,7 +227,7 @@ def open_paths(settings: Settings) -> frozenset[str]:
 
 
 async def authorise(request: Request) -> None:
-    """Refuses callers without the required access; a dependency of all routes.
+    """Refuse callers without the required access; a dependency of all routes.
 
     A caller who may not use a warehouse or database gets 403 whether or not it exists. Raises ProblemError:
     401 or 403.
@@ -244,7 +244,7 @@ async def authorise(request: Request) -> None:
 
 
 async def caller_of(request: Request) -> Caller:
-    """The caller of a request."""
+    """Return the caller of a request."""
     caller: Caller | None = request.scope["state"].get("caller")
     if caller is None:
         raise ProblemError(
@@ -254,7 +254,7 @@ async def caller_of(request: Request) -> Caller:
 
 
 def check_place(caller: Caller, warehouse: str, database: str | None) -> None:
-    """Refuses a warehouse, or a database of it, that the caller may not use."""
+    """Refuse a warehouse, or a database of it, that the caller may not use."""
     if not caller.may_use(warehouse):
         # The list holds the token's own grants and reveals nothing about existence.
         own = listed(sorted(caller.warehouses or ()))
@@ -267,7 +267,7 @@ def check_place(caller: Caller, warehouse: str, database: str | None) -> None:
 
 
 def check_path(caller: Caller, warehouse: str, path: str | None) -> None:
-    """Refuses a file outside the caller's databases; None is no file of the warehouse."""
+    """Refuse a file outside the caller's databases; None is no file of the warehouse."""
     if caller.databases is None or path is None:
         return
     directory = path.partition("/")[0]

@@ -57,7 +57,7 @@ MOST_REQUESTS: Final = 2_048
 
 
 def refuse_unread(head: bytes) -> bytes | None:
-    """Builds a 429 from the first bytes of a request; None for health checks, which are always parsed."""
+    """Build a 429 from the first bytes of a request; None for health checks, which are always parsed."""
     path = head[:_FIRST_BYTES].partition(b" ")[2].decode("latin-1")
     if not path.startswith(_GUARDED):
         return None
@@ -79,7 +79,7 @@ class Admission:
         self._in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
+        """Handle one request."""
         if scope["type"] != "http" or not scope["path"].startswith(_GUARDED):
             await self._app(scope, receive, send)
             return
@@ -126,7 +126,7 @@ class Bulkhead:
         return len(self._running) + len(self._waiting)
 
     def submit(self, work: Callable[[], T], *, is_begun: bool = False) -> asyncio.Future[T]:
-        """Runs ``work`` in a thread; the caller cancels the future once nobody waits for it.
+        """Run ``work`` in a thread; the caller cancels the future once nobody waits for it.
 
         ``is_begun``: part of the answer is sent already, so the work is never refused and goes first. The
         future fails with BusyError if newer requests take the last place. Raises BusyError: the limit is
@@ -144,11 +144,11 @@ class Bulkhead:
         return answer
 
     def is_waiting(self, answer: asyncio.Future[T]) -> bool:
-        """True while a request waits for a thread."""
+        """Return True while a request waits for a thread."""
         return answer in self._waiting
 
     def close(self) -> None:
-        """Ends the threads and drops work that has not started."""
+        """End the threads and drop work that has not started."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _refuse_oldest(self) -> None:

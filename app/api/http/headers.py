@@ -43,7 +43,7 @@ _ACCEPTABLE = re.compile(r"[A-Za-z0-9._:+/=@-]{1,128}")
 
 
 def request_id_of(request: Request) -> str:
-    """The id of this request."""
+    """Return the id of this request."""
     request_id: str = request.scope["state"]["request_id"]
     return request_id
 
@@ -59,7 +59,7 @@ class Heads:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
+        """Handle one request."""
         path = scope.get("path", "").removeprefix(scope.get("root_path", ""))
         # Iceberg's catalog answers HEAD by itself.
         if scope["type"] != "http" or scope["method"] != "HEAD" or path.startswith(f"{ICEBERG}/"):
@@ -83,7 +83,7 @@ class RequestIds:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -120,7 +120,7 @@ class RequestIds:
 
 
 def places_of(error: BaseException) -> str:
-    """Lists an exception and its causes by type and traceback, innermost last.
+    """List an exception and its causes by type and traceback, innermost last.
 
     Texts of exceptions stay out, since they may hold literals of a filter, or a storage library's endpoint;
     the log has them at level DEBUG.
@@ -156,7 +156,7 @@ class SecurityHeaders:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -185,7 +185,7 @@ class PlanFormat(StrEnum):
 
 
 def qualities(header: str) -> dict[str, float]:
-    """Reads the quality of each name, 0 to 1; ignores parameters except ``q``."""
+    """Read the quality of each name, 0 to 1; ignore parameters except ``q``."""
     by_name = {}
     for part in header.lower().split(","):
         name, *parameters = map(str.strip, part.split(";"))
@@ -198,12 +198,12 @@ def qualities(header: str) -> dict[str, float]:
 
 
 def preferred_format(accept: str) -> PlanFormat:
-    """The format to answer in; JSON for a caller who accepts none of them."""
+    """Return the format to answer in; JSON for a caller who accepts none of them."""
     return max(PlanFormat, key=partial(_quality, qualities(accept)))
 
 
 def prefers_page(accept: str) -> bool:
-    """True if a caller accepts HTML with a higher quality than JSON, as browsers do."""
+    """Return True if a caller accepts HTML with a higher quality than JSON, as browsers do."""
     accepted = qualities(accept)
     return _quality(accepted, "text/html") > _quality(accepted, PlanFormat.JSON)
 
@@ -213,7 +213,7 @@ class Compression(GZipMiddleware):
 
     @override
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles one request."""
+        """Handle one request."""
         if scope["type"] == "http":
             accepted = qualities(Headers(scope=scope).get(_ACCEPT_ENCODING.decode(), ""))
             # Starlette looks for the name only, and takes gzip;q=0, which refuses it, for consent.

@@ -69,7 +69,7 @@ class Problem:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self, request_id: str) -> dict[str, Json]:
-        """Builds the problem object."""
+        """Build the problem object."""
         return {
             "type": TYPE_PREFIX + self.slug,
             "title": self.title,
@@ -80,7 +80,7 @@ class Problem:
         }
 
     def response(self, scope: Scope) -> Response:
-        """Builds the HTTP answer; Iceberg's endpoints get Iceberg's form."""
+        """Build the HTTP answer; Iceberg's endpoints get Iceberg's form."""
         from starlette.responses import Response  # noqa: PLC0415 - the command line needs problems without HTTP
 
         request_id: str = scope["state"]["request_id"]
@@ -159,7 +159,7 @@ SLUGS = frozenset({_INTERNAL, *_STATUS_SLUGS.values(), *(kind.slug for kind in _
 
 
 def problem_of(error: Exception, *, path_was_named: bool = False) -> Problem:
-    """Maps an exception to its problem; an unknown exception is a bug.
+    """Map an exception to its problem; an unknown exception is a bug.
 
     ``path_was_named``: the caller named the files of this request, so that a refused or missing path is the
     caller's mistake and not the table's.
@@ -187,7 +187,7 @@ def problem_of(error: Exception, *, path_was_named: bool = False) -> Problem:
 def problem_of_status(
     status: int, detail: str, *, headers: Mapping[str, str] | None = None, limit: int | None = None
 ) -> Problem:
-    """Builds a problem of a bare HTTP status."""
+    """Build a problem of a bare HTTP status."""
     slug = _STATUS_SLUGS.get(status, "malformed-request" if status < 500 else _INTERNAL)  # noqa: PLR2004
     return Problem(status, slug, HTTPStatus(status).phrase, detail, {"limit": limit}, headers or {})
 
@@ -225,7 +225,7 @@ _ICEBERG_MISSING: Final = (
 
 
 def iceberg_error(status: int, slug: str, detail: str, path: str) -> tuple[int, Json]:
-    """Translates a problem into the status and body of Iceberg's errors."""
+    """Translate a problem into the status and body of Iceberg's errors."""
     is_caller_fault = status < 500  # noqa: PLR2004 - HTTP's own bound
     status, name = _ICEBERG_KINDS.get(slug, (status, _BAD_REQUEST[1] if is_caller_fault else "ServerError"))
     if slug in ("not-found", "snapshot-expired"):

@@ -45,7 +45,7 @@ _PIECE = 1 << 16
 
 
 def read_json(content: bytes | bytearray, label: str = "the body") -> object:
-    """Reads JSON, with ``Decimal`` for numbers beyond a double. Raises RequestError: it is not strict."""
+    """Read JSON, with ``Decimal`` for numbers beyond a double. Raises RequestError: it is not strict."""
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
@@ -74,7 +74,7 @@ def memory_of_json(content: bytes | bytearray) -> int:
 
 
 def write_json(value: object) -> bytes:
-    """Encodes ``value``; NumPy arrays become lists, and ``orjson.Fragment`` is copied verbatim."""
+    """Encode ``value``; NumPy arrays become lists, and ``orjson.Fragment`` is copied verbatim."""
     try:
         return orjson.dumps(value, option=_OPTIONS)
     except orjson.JSONEncodeError:

@@ -115,7 +115,7 @@ class JsonBody(Generic[RequestType]):
         model.model_rebuild()
 
     async def __call__(self, request: HttpRequest) -> RequestType:
-        """Reads the body.
+        """Read the body.
 
         Raises ProblemError: it is too large, compressed, or did not arrive in time. Raises RequestError: it
         does not fit the model. Raises MemoryShortError: there is no memory for it now.

@@ -99,7 +99,7 @@ class BucketsQuery(VersionedRequest, TableQuery):
     )
 
     def request(self) -> BucketsRequest:
-        """Converts the parameters, with the partition decoded."""
+        """Convert the parameters, with the partition decoded."""
         partition = None if self.partition is None else _json_object("partition", self.partition)
         return BucketsRequest.like(self, partition=partition)
 

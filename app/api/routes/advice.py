@@ -32,7 +32,7 @@ class SharedUsage:
         processes.answer(_USAGE, lambda: orjson.dumps(service.usage.to_json()))
 
     def of_table(self, version: Version) -> TableUsage:
-        """The usage of a version's table in all processes that answer within two seconds."""
+        """Return the usage of a version's table in all processes that answer within two seconds."""
         usage = self._service.usage.of_table(version)
         for _, answer in self._processes.ask(_USAGE):
             for warehouse, directory, members in orjson.loads(answer or b"[]"):

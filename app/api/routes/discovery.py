@@ -215,7 +215,7 @@ async def namespaces(request: Request) -> Response:
 
 
 def _iceberg_elsewhere(request: Request) -> Response:
-    """Refers clients of Iceberg, which read this form of errors, to the catalog's URL."""
+    """Refer clients of Iceberg, which read this form of errors, to the catalog's URL."""
     detail = (
         f"Iceberg's catalog is at {request.base_url}{ICEBERG.removeprefix('/')}, where "
         f"PAIMON_INDEX_ICEBERG=true serves it: give this as the catalog's uri"

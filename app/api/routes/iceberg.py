@@ -70,7 +70,7 @@ class PlanScanBody(IcebergBody):
         return self
 
     def to_question(self) -> PlanQuestion:
-        """Converts the body to the planner's form. Raises RequestError: the filter nests too deeply."""
+        """Convert the body to the planner's form. Raises RequestError: the filter nests too deeply."""
         try:
             written = None if self.filter is None else write_filter(self.filter)
         except RecursionError as error:
@@ -298,7 +298,7 @@ def _check_exists(database: str, databases: Sequence[str]) -> None:
 
 
 def _page(names: Sequence[str], query: ListQuery, runtime: Runtime) -> tuple[Sequence[str], str | None]:
-    """Cuts a page of names; returns it with the next page's token, which is its last name."""
+    """Cut a page of names; return it with the next page's token, which is its last name."""
     # Iceberg's document: a client that sends no token, not even an empty one, gets all names.
     if query.page_token is None:
         return names, None

@@ -25,7 +25,7 @@ _PATHS: Final = {re.compile(re.sub(r"\{\w+\}", "[^/]+", path)): path for path in
 
 
 def unknown_path(request: Request) -> str:
-    """Explains that there is nothing at the path of a request, and suggests a path."""
+    """Explain that there is nothing at the path of a request, and suggest a path."""
     path = request.url.path
     if path.startswith(f"{ICEBERG}/"):
         is_served = any(getattr(route, "path", "").startswith(ICEBERG) for route in request.app.routes)
@@ -47,7 +47,7 @@ def unknown_path(request: Request) -> str:
 
 
 def wrong_method(request: Request) -> str:
-    """Explains which methods the path of a request takes."""
+    """Explain which methods the path of a request takes."""
     path = request.url.path.removeprefix(request.scope.get("root_path", ""))
     if path.startswith(f"{ICEBERG}/"):
         return (

@@ -50,7 +50,7 @@ class Caches:
         return self._of_all(_STATISTICS, self._own_statistics())
 
     def clear(self) -> Statistics:
-        """Empties all caches; returns their statistics, or raises ProblemError as :meth:`statistics` does."""
+        """Empty all caches; return their statistics, or raise ProblemError as :meth:`statistics` does."""
         return self._of_all(_CLEAR, self._clear_own())
 
     def _own_statistics(self) -> bytes:
@@ -91,7 +91,7 @@ class Warmth:
         processes.answer(_WARM, lambda: b"" if is_own() else _NOT_YET)
 
     async def is_reached(self) -> bool:
-        """True once all processes have read the watched tables."""
+        """Return True once all processes have read the watched tables."""
         if not self._is_reached and self._is_own():
             answers = await asyncio.to_thread(lambda: list(self._processes.ask(_WARM)))
             self._is_reached = all(answer != _NOT_YET for _, answer in answers)
@@ -168,7 +168,7 @@ async def ready(request: Request) -> Response:
     """Report whether to send requests: 503 while shutting down, starting or first reading watched tables.
 
     A warehouse that cannot be listed is counted and does not affect the others. 503 if the directory or
-    bucket of every warehouse is missing. Stores that fail do not count: caches keep answering for them.
+    bucket of every warehouse is missing. Store that fail do not count: caches keep answering for them.
     """
     runtime: Runtime | None = request.app.state.runtime
     if runtime is None or request.app.state.stopping.is_begun:

@@ -109,7 +109,7 @@ async def pruned_snapshot(
 
 
 def tagged(plan: Plan, answer: Answer) -> Answer | Provisional[Answer]:
-    """Marks the answer as provisional unless the plan is complete."""
+    """Mark the answer as provisional unless the plan is complete."""
     return answer if plan.summary.complete else Provisional(answer)
 
 
@@ -140,7 +140,7 @@ _FEW_BYTES: Final = 4 << 20
 
 
 def _claimed(request: LookupRequest, most: int) -> AbstractContextManager[object]:
-    """Claims the memory for looking up many keys; ``most``: bytes of all large bodies together."""
+    """Claim the memory for looking up many keys; ``most``: bytes of all large bodies together."""
     hashes, keys = len(request.hashes or ()), len(request.keys or ())
     size = hashes * _HASH_BYTES + keys * _KEY_BYTES
     if size <= _FEW_BYTES:

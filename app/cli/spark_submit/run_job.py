@@ -10,7 +10,7 @@ from app.errors import PaimonIndexError
 
 
 def main() -> None:
-    """Runs the job of the arguments."""
+    """Run the job of the arguments."""
     try:
         program()
     except PaimonIndexError as error:

@@ -93,7 +93,7 @@ class BitmapBody:
 
     @classmethod
     def of(cls, column: KeyColumn, distinct: DistinctKeys, start: int) -> Self:
-        """Builds the body of a column; ``start`` is the end of the bitmap of null rows."""
+        """Build the body of a column; ``start`` is the end of the bitmap of null rows."""
         rows, bounds = _by_code(column, distinct)
         begins, counts = bounds[:-1], np.diff(bounds)
         several = np.flatnonzero(counts > 1)
@@ -143,7 +143,7 @@ class BitmapIndex:
 
     @classmethod
     def of(cls, buffer: Buffer, entries: Entries, body: int) -> Self:
-        """Makes the index of a payload."""
+        """Make the index of a payload."""
         version, row_count, cardinality, flag = _HEAD.unpack_from(buffer)
         return cls(buffer, entries, body, version, row_count, cardinality, flag == 1)
 
@@ -167,7 +167,7 @@ class BitmapIndex:
         return self._union(self.entries.between(start, stop))
 
     def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
-        """Yields the keys of ``rows`` (None: of all rows), ascending, with the number of rows of each."""
+        """Yield the keys of ``rows`` (None: of all rows), ascending, with the number of rows of each."""
         unseen = self.row_count
         for key, reference in self.entries.all():
             bitmap = self._union([reference])
@@ -203,7 +203,7 @@ class BitmapIndex:
 
 
 def write(column: KeyColumn, version: int = VERSION_2, block_bytes: int = DEFAULT_BLOCK_BYTES) -> bytes:
-    """Writes the index of a column. Raises IndexWriteError: an entry is longer than ``block_bytes``."""
+    """Write the index of a column. Raises IndexWriteError: an entry is longer than ``block_bytes``."""
     return join_parts(_parts(column, version, block_bytes))
 
 

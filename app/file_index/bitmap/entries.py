@@ -45,25 +45,25 @@ class Entries:
     tail: struct.Struct
 
     def bounds(self) -> tuple[Key, Key] | None:
-        """The smallest and the largest key; None if there are none."""
+        """Return the smallest and the largest key; None if there are none."""
         places = self.places
         return (self._key(places[0]), self._key(places[-1])) if len(places) else None
 
     def find(self, key: Key) -> Reference | None:
-        """The rows of one key; None if no row has it."""
+        """Return the rows of one key; None if no row has it."""
         at = self._below(key)
         if at == len(self.places) or self._key(self.places[at]) != key:
             return None
         return self._reference(self.places[at])
 
     def between(self, start: Key | None, stop: Key | None) -> Iterator[Reference]:
-        """The rows of each key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        """Return rows of each key from ``start`` up to, but without, ``stop``; None leaves a side open."""
         first = 0 if start is None else self._below(start)
         behind = len(self.places) if stop is None else self._below(stop)
         return map(self._reference, self.places[first:behind])
 
     def all(self) -> Iterator[tuple[Key, Reference]]:
-        """Yields every key, ascending, with its rows."""
+        """Yield every key, ascending, with its rows."""
         for place in self.places:
             yield self._key(place), self._reference(place)
 
@@ -80,7 +80,7 @@ class Entries:
 
 
 def read_reference(buffer: Buffer, at: int, form: struct.Struct) -> Reference:
-    """Reads a set of rows, which must be there."""
+    """Read a set of rows, which must be there."""
     offset, *length = form.unpack_from(buffer, at)
     return offset, length[0] if length else None
 
@@ -104,7 +104,7 @@ def write_blocks(
     lengths: NDArray[np.int32],
     block_bytes: int,
 ) -> list[Buffer]:
-    """Writes the index of blocks and the block area of version 2; ``offsets`` and ``lengths``: by code.
+    """Write the index of blocks and the block area of version 2; ``offsets`` and ``lengths``: by code.
 
     Raises IndexWriteError: an entry is longer than a block.
     """

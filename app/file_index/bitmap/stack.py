@@ -34,10 +34,10 @@ _COOKIE_BYTES: Final = 4
 def measure_records(
     cursors: Cursors, space: KeySpace, counts: NDArray[np.int64], tail_bytes: int
 ) -> StoredKeys:
-    """Finds the next ``counts[i]`` records of each string, and moves the cursors past them.
+    """Find the next ``counts[i]`` records of each string, and move the cursors past them.
 
     A record is a key and ``tail_bytes``; ``counts`` fit the bytes of the strings. Strings that end too early
-    are no longer sound. Returns the records of the others; the owner of each is the string's position.
+    are no longer sound. Return the records of the others; the owner of each is the string's position.
     """
     if space.width is None:
         return _walk(cursors, counts, tail_bytes)
@@ -95,7 +95,7 @@ class StoredHeads:
 
     @classmethod
     def read(cls, cursors: Cursors) -> Self:
-        """Reads the heads and leaves the cursors past them."""
+        """Read the heads and leave the cursors past them."""
         versions = cursors.version("bitmap index", VERSION_1, VERSION_2)
         row_counts = cursors.count("row count")
         cardinalities = cursors.count("number of distinct values", each_bytes=OFFSET.size)
@@ -120,7 +120,7 @@ class StoredEntries:
 
     @classmethod
     def read(cls, cursors: Cursors, space: KeySpace) -> Self:
-        """Reads all heads and entries."""
+        """Read all heads and entries."""
         heads = StoredHeads.read(cursors)
         parts: list[StoredKeys] = []
         for version, read_keys in ((VERSION_1, _plain_keys), (VERSION_2, _blocked_keys)):
@@ -213,7 +213,7 @@ class BitmapStack(RowStack[BitmapIndex]):
 
     @classmethod
     def read(cls, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> Self:
-        """Reads many payloads; see :meth:`app.file_index.kind.Kind.stack`."""
+        """Read many payloads; see :meth:`app.file_index.kind.Kind.stack`."""
         cursors = Cursors.of(payloads, strict=strict)
         entries = StoredEntries.read(cursors, space)
         heads, keys = entries.heads, entries.keys

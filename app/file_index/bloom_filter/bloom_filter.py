@@ -44,14 +44,14 @@ _SIGN = 1 << 63
 
 
 def hash_key(key: Key, space: KeySpace) -> int:
-    """Hashes one key to an unsigned 64-bit integer."""
+    """Hash one key to an unsigned 64-bit integer."""
     if isinstance(key, bytes):
         return xxhash.xxh64_intdigest(key)
     return mix(space.reorder(key) if isinstance(space, FloatingKeys) else key)
 
 
 def hash_keys(keys: Keys, space: KeySpace) -> Iterator[NDArray[np.uint64]]:
-    """Yields the hashes of many keys in their order, :data:`KEYS_AT_ONCE` at a time."""
+    """Yield the hashes of many keys in their order, :data:`KEYS_AT_ONCE` at a time."""
     for start in range(0, len(keys), KEYS_AT_ONCE):
         part = slice(start, start + KEYS_AT_ONCE)
         if isinstance(keys, BytesColumn):
@@ -63,12 +63,12 @@ def hash_keys(keys: Keys, space: KeySpace) -> Iterator[NDArray[np.uint64]]:
 
 
 def mix(number: int) -> int:
-    """Hashes a signed 64-bit integer to an unsigned one."""
+    """Hash a signed 64-bit integer to an unsigned one."""
     return _mixed(number, _wrap) & _MASK_64
 
 
 def _mixed(x: _Number, wrap: Callable[[_Number], _Number]) -> _Number:
-    """The signed hash; ``wrap`` cuts a number to 64 bits if its type does not."""
+    """Return the signed hash; ``wrap`` cuts a number to 64 bits if its type does not."""
     x = wrap(~x + (x << 21))
     x = x ^ x >> 24
     x = wrap(x + (x << 3) + (x << 8))
@@ -116,12 +116,12 @@ class BloomFilter:
 
 
 def places(hashed: _Hash, hash_functions: int, size_bits: int) -> Iterator[_Hash]:
-    """Yields the bit of each hash function, for one hash or for an array of them."""
+    """Yield the bit of each hash function, for one hash or for an array of them."""
     return (spot % size_bits for spot in spots(hashed, hash_functions))
 
 
 def spots(hashed: _Hash, hash_functions: int) -> Iterator[_Hash]:
-    """Yields the result of each hash function; modulo the size of a bit set, it is the bit."""
+    """Yield the result of each hash function; modulo the size of a bit set, it is the bit."""
     step, at = hashed >> 32, hashed & _MASK
     for _ in range(hash_functions):
         at = (at + step) & _MASK
@@ -135,7 +135,7 @@ def payload_bytes(items: int, fpp: float) -> int:
 
 
 def write(column: KeyColumn, items: int = DEFAULT_ITEMS, fpp: float = DEFAULT_FPP) -> bytes:
-    """Writes the index of a column; ``items``: distinct values to make room for, at least 1."""
+    """Write the index of a column; ``items``: distinct values to make room for, at least 1."""
     size_bits = 8 * (payload_bytes(items, fpp) - _HASH_FUNCTIONS.size)
     hash_functions = max(1, math.floor(size_bits / items * math.log(2) + 0.5))
     bits = np.zeros(size_bits // 8, np.uint8)

@@ -76,7 +76,7 @@ class BloomStack:
 
     @classmethod
     def read(cls, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> Self:
-        """Reads many payloads; see :meth:`app.file_index.kind.Kind.stack`. The bit sets are not copied."""
+        """Read many payloads; see :meth:`app.file_index.kind.Kind.stack`. The bit sets are not copied."""
         cursors = Cursors.of(payloads, strict=strict)
         hash_functions = cursors.i32("number of hash functions")
         cursors.expect(
@@ -103,7 +103,7 @@ class BloomStack:
         """None: a bloom filter does not hold the row count."""
 
     def of_file(self, file: int) -> BloomFilter:
-        """The filter of one file, which must be present and not broken."""
+        """Return the filter of one file, which must be present and not broken."""
         at = 0 if len(self.bits) == 1 else file
         start, size = int(self.starts[file]), int(self.bits[at]) // _BITS_OF_BYTE
         return BloomFilter(self.space, int(self.hash_functions[at]), self.data[start : start + size].data)
@@ -111,7 +111,7 @@ class BloomStack:
     def answers(
         self, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime = never_out_of_time
     ) -> Answers:
-        """Answers a condition for each of ``files``, shape (k,); KEEP unless it lists keys."""
+        """Answer a condition for each of ``files``, shape (k,); KEEP unless it lists keys."""
         if not isinstance(condition, Points):
             return everywhere(Answer.KEEP, len(files))
         answers = everywhere(Answer.SKIP, len(self.starts))
@@ -152,7 +152,7 @@ class BloomStack:
     def holding(
         self, hashes: NDArray[np.uint64], places: _Places | None, files: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """True for each file that may hold one of the hashes, shape (len(files),)."""
+        """Return True for each file that may hold one of the hashes, shape (len(files),)."""
         hit = np.zeros(len(files), bool)
         together = max(1, _PAIRS_AT_ONCE // len(hashes))
         for start in range(0, len(files), together):

@@ -68,7 +68,7 @@ class Part:
     slices: BitSlices
 
     def ends(self) -> list[int]:
-        """The smallest and the largest absolute value of a row; empty if there are no rows."""
+        """Return the smallest and the largest absolute value of a row; empty if there are no rows."""
         codes = (self.slices.extreme(largest=False), self.slices.extreme(largest=True))
         return [self.low + code for code in codes if code is not None]
 
@@ -92,7 +92,7 @@ class BitSlicedIntegers:
 
     @classmethod
     def of(cls, buffer: Buffer) -> Self:
-        """Makes the index of a payload that a stack has checked."""
+        """Make the index of a payload that a stack has checked."""
         _, row_count = _HEAD.unpack_from(buffer)
         positive, behind = _part(buffer, _HEAD.size, row_count)
         return cls(row_count, positive, _part(buffer, behind, row_count)[0])
@@ -118,7 +118,7 @@ class BitSlicedIntegers:
         return self._rows_in([(first, behind)])
 
     def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
-        """Yields the values of ``rows`` (None: of all rows), ascending, with the number of rows of each."""
+        """Yield the values of ``rows`` (None: of all rows), ascending, with the number of rows of each."""
         if self.negative:
             counts = list(self.negative.slices.code_counts(rows))
             yield from ((-(self.negative.low + code), count) for code, count in reversed(counts))
@@ -127,7 +127,7 @@ class BitSlicedIntegers:
             yield from ((low + code, count) for code, count in self.positive.slices.code_counts(rows))
 
     def bounds(self) -> tuple[int, int] | None:
-        """The smallest and the largest value; None if no row has one."""
+        """Return the smallest and the largest value; None if no row has one."""
         ends = []
         if self.negative:
             ends += [-end for end in self.negative.ends()]
@@ -147,7 +147,7 @@ class BitSlicedIntegers:
 
 
 def _part(buffer: Buffer, at: int, row_count: int) -> tuple[Part | None, int]:
-    """Reads the part after the flag at ``at``; returns it with the offset of its end."""
+    """Read the part after the flag at ``at``; return it with the offset of its end."""
     if not buffer[at]:
         return None, at + 1
     _, low, high = _PART_HEAD.unpack_from(buffer, at + 1)
@@ -166,7 +166,7 @@ def _extent(buffer: Buffer, at: int) -> Extent:
 
 
 def write(column: KeyColumn) -> bytes:
-    """Writes the index of a column. Raises IndexWriteError: a value has no absolute value of 63 bits."""
+    """Write the index of a column. Raises IndexWriteError: a value has no absolute value of 63 bits."""
     keys = column.keys
     if isinstance(keys, BytesColumn):
         raise TypeError("bsi holds numbers")

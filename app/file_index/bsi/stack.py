@@ -71,7 +71,7 @@ class BsiStack(RowStack[BitSlicedIntegers]):
 
     @classmethod
     def read(cls, payloads: BytesColumn, *, strict: bool = False) -> Self:
-        """Reads many payloads; see :meth:`app.file_index.kind.Kind.stack`."""
+        """Read many payloads; see :meth:`app.file_index.kind.Kind.stack`."""
         cursors = Cursors.of(payloads, strict=strict)
         cursors.version("bsi", VERSION)
         row_counts = cursors.count("row count")

@@ -68,7 +68,7 @@ _TESTS: Final[dict[TypeRoot, tuple[Callable[[pa.DataType], bool], ...]]] = {
 
 
 def accepts(array_type: pa.DataType, data_type: DataType) -> bool:
-    """True if arrays of an Arrow type can hold the values of a type."""
+    """Return True if arrays of an Arrow type can hold the values of a type."""
     if types.is_dictionary(array_type):
         array_type = array_type.value_type
     if types.is_decimal(array_type) and array_type.scale != data_type.scale:
@@ -77,7 +77,7 @@ def accepts(array_type: pa.DataType, data_type: DataType) -> bool:
 
 
 def read_keys(chunks: Sequence[pa.Array], data_type: DataType, space: KeySpace, refuse: Refuse) -> Keys:
-    """Reads the keys of all values of an array, in order.
+    """Read the keys of all values of an array, in order.
 
     ``chunks``: arrays of one accepted type, but no dictionaries; nulls are skipped. ``refuse``: called for a
     value that does not fit the type, with its index among the values.
@@ -105,7 +105,7 @@ def _strings(part: pa.Array) -> BytesColumn:
 
 
 def _numbers(part: pa.Array) -> NDArray[Any]:
-    """The integers that Arrow stores, shape (n,); for decimals their words, low one first: (n, w)."""
+    """Return the integers that Arrow stores, shape (n,); for decimals their words, low one first: (n, w)."""
     if types.is_boolean(part.type):
         part = part.cast(pa.int8())
     if types.is_integer(part.type):

@@ -27,7 +27,7 @@ class DistinctKeys(NamedTuple):
     codes: NDArray[np.uint32]
 
     def key(self, code: int) -> Key:
-        """The key of one rank."""
+        """Return the key of one rank."""
         if isinstance(self.keys, BytesColumn):
             return self.keys[code] or b""
         return int(self.keys[code])
@@ -46,7 +46,7 @@ class KeyColumn:
 
     @classmethod
     def of(cls, array: pa.Array | pa.ChunkedArray, data_type: DataType, name: str) -> Self:
-        """Reads the keys of an Arrow array with one value a row, without copying where possible.
+        """Read the keys of an Arrow array with one value a row, without copying where possible.
 
         Raises IndexWriteError: no index takes values of this type, or the array holds others.
         """
@@ -84,7 +84,7 @@ class KeyColumn:
         return np.flatnonzero(() if self.is_null is None else self.is_null).astype(np.uint32)
 
     def with_rows(self, values: NDArray[_ScalarT]) -> Iterator[tuple[NDArray[np.uint32], NDArray[_ScalarT]]]:
-        """Yields the rows with a value beside their ``values``, in blocks."""
+        """Yield the rows with a value beside their ``values``, in blocks."""
         begin = 0
         for start in range(0, self.row_count, _ROWS_AT_ONCE):
             rows = np.arange(start, min(start + _ROWS_AT_ONCE, self.row_count), dtype=np.uint32)
@@ -94,7 +94,7 @@ class KeyColumn:
             begin += len(rows)
 
     def distinct(self) -> DistinctKeys:
-        """Computes the distinct keys at each call."""
+        """Compute the distinct keys at each call."""
         if isinstance(self.keys, BytesColumn):
             return DistinctKeys(*self.keys.distinct())
         ascending = np.sort(self.keys)

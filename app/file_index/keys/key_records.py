@@ -30,19 +30,19 @@ class KeyRecords:
         return records * self.bounds if isinstance(self.bounds, int) else self.bounds[records]
 
     def behind_fitting(self, first: int, size: int) -> int:
-        """The record after those that fit ``size`` bytes from ``first`` on; ``first`` may be n."""
+        """Return the record after those that fit ``size`` bytes from ``first`` on; ``first`` may be n."""
         if isinstance(self.bounds, int):
             return min(first + size // self.bounds, len(self))
         return int(self.bounds.searchsorted(self.bounds[first] + size, "right")) - 1
 
 
 def stored_keys(keys: Keys, space: KeySpace) -> KeyRecords:
-    """The stored form of each key."""
+    """Return the stored form of each key."""
     return key_records(keys, space, np.zeros((len(keys), 0), np.int64))
 
 
 def key_records(keys: Keys, space: KeySpace, tails: NDArray[np.integer], lead: bytes = b"") -> KeyRecords:
-    """Encodes records: ``lead``, key, and ``tails``, shape (n, k), in 4 bytes a number, big endian."""
+    """Encode records: ``lead``, key, and ``tails``, shape (n, k), in 4 bytes a number, big endian."""
     if isinstance(keys, BytesColumn):
         return _string_records(keys, tails, lead)
     bits = space.reorder(keys) if isinstance(space, FloatingKeys) else keys

@@ -49,7 +49,7 @@ _I64 = struct.Struct(">q")
 
 
 def after(key: Key) -> Key:
-    """The smallest key above ``key``."""
+    """Return the smallest key above ``key``."""
     return key + b"\0" if isinstance(key, bytes) else key + 1
 
 
@@ -67,10 +67,10 @@ class KeySpace(Protocol):
         """True if different values may share a key."""
 
     def key(self, value: Value) -> Key:
-        """The key under which the index holds a row of this value."""
+        """Return the key under which the index holds a row of this value."""
 
     def value(self, key: Key) -> Value:
-        """A value that has this key."""
+        """Return a value that has this key."""
 
     def equal_keys(self, value: Value) -> tuple[Key, ...]:
         """Keys of all rows that SQL holds equal to ``value``, ascending."""
@@ -79,17 +79,17 @@ class KeySpace(Protocol):
         """Keys of all rows that SQL holds equal to one of ``values``, which ascend without repetition."""
 
     def edge(self, value: Value, *, behind: bool) -> tuple[Key, Key]:
-        """The cut right before ``value``, or right after it, in terms of keys.
+        """Return the cut right before ``value``, or right after it, in terms of keys.
 
-        Returns the first key of the rows that follow, and the key right after those of the rows that
+        Return the first key of the rows that follow, and the key right after those of the rows that
         precede. They differ if a lossy key holds rows of both sides.
         """
 
     def read(self, buffer: Buffer, at: int) -> tuple[Key, int]:
-        """Reads the key at ``at``; returns it with the offset behind it, or raises CorruptIndexError."""
+        """Read the key at ``at``; return it with the offset after it, or raise CorruptIndexError."""
 
     def write(self, key: Key) -> bytes:
-        """Encodes a key."""
+        """Encode a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class FloatingKeys(KeySpace):
         return float(self.values.unpack(self.stored.pack(self.reorder(int(key))))[0])
 
     def reorder(self, bits: _Bits) -> _Bits:
-        """Turns signed bits into a key, or a key into signed bits; of one value or of an array."""
+        """Turn signed bits into a key, or a key into signed bits; of one value or of an array."""
         value_bits = 8 * self.width - 1
         return bits ^ (bits >> value_bits & (1 << value_bits) - 1)
 
@@ -257,7 +257,7 @@ class ByteKeys(KeySpace):
 
 
 def key_bytes(buffer: Buffer, at: int) -> int:
-    """Stored bytes of a key of varying width at ``at``, which must be there."""
+    """Return the stored bytes of a key of varying width at ``at``, which must be there."""
     length: int = _I32.unpack_from(buffer, at)[0]
     return _I32.size + length
 
@@ -291,7 +291,7 @@ _LOSSY_MICROSECONDS = IntegerKeys(_I64, NANOS_PER_MICRO, lossy=True)
 
 
 def key_space(data_type: DataType) -> KeySpace | None:
-    """The keys of a type; None if no index holds the type."""
+    """Return the keys of a type; None if no index holds the type."""
     if data_type.root in TIMESTAMP_ROOTS:
         if data_type.is_compact_timestamp:
             return _MILLISECONDS

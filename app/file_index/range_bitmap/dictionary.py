@@ -79,13 +79,13 @@ class Dictionary:
 
     @classmethod
     def at(cls, buffer: Buffer, offset: int, space: KeySpace) -> Self:
-        """Opens the dictionary that starts at ``offset``."""
+        """Open the dictionary that starts at ``offset``."""
         _, _, chunks, offsets_length, heads_length = _HEAD.unpack_from(buffer, offset)
         heads_area = offset + _HEAD.size + offsets_length
         return cls(buffer, space, chunks, heads_area, heads_area + heads_length)
 
     def locate(self, key: Key) -> tuple[int, bool]:
-        """Number of keys below ``key``; and true if it is a key, whose code that number is."""
+        """Return the number of keys below ``key``, and True if it is a key, whose code that number is."""
         behind = bisect_right(range(self.chunks), key, key=self._first_key)
         if behind == 0:
             return 0, False
@@ -97,7 +97,7 @@ class Dictionary:
         return chunk.code + 1 + at, is_key
 
     def all(self) -> Iterator[Key]:
-        """Yields every key, in the order of the codes."""
+        """Yield every key, in the order of the codes."""
         for number in range(self.chunks):
             chunk = self._chunk(number)
             yield chunk.first
@@ -124,7 +124,7 @@ class Dictionary:
 
 
 def write(keys: Keys, space: KeySpace, chunk_bytes: int) -> list[Buffer]:
-    """Writes distinct ascending keys in parts; further keys or offsets of a chunk fit ``chunk_bytes``."""
+    """Write distinct ascending keys in parts; further keys or offsets of a chunk fit ``chunk_bytes``."""
     stored = stored_keys(keys, space)
     firsts = _first_codes(stored, space, chunk_bytes)
     behind = np.append(firsts[1:], len(stored))[: len(firsts)]

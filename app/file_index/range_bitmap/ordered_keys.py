@@ -74,7 +74,7 @@ class OrderedKeys:
         return first < (ends if stop is None else self._below(stop))
 
     def merged(self) -> Directory:
-        """Merges the keys into a directory."""
+        """Merge the keys into a directory."""
         count = len(self.distinct)
         owners = np.repeat(np.arange(count), self.distinct)
         values, width = self.values.astype(np.int64), self.values.dtype.itemsize
@@ -108,7 +108,7 @@ class MergedKeys:
         self._has_answered = False
 
     def for_searches(self, searches: int = 1) -> OrderedKeys | Directory:
-        """The keys in the form that suits the next question, which looks up ``searches`` keys."""
+        """Return the keys in the form that suits the next question, which looks up ``searches`` keys."""
         keys = self._keys
         if isinstance(keys, OrderedKeys) and (self._has_answered or searches > _MOST_SEARCHES):
             keys = self._keys = keys.merged()

@@ -68,7 +68,7 @@ SLICES_HEAD_LENGTH: Final = _SLICES_HEAD.size - 4
 
 
 def slices_at(buffer: Buffer, offset: int, row_count: int) -> BitSlices:
-    """Opens the bit-slice index at ``offset``, whose head a stack has checked."""
+    """Open the bit-slice index at ``offset``, whose head a stack has checked."""
     _, _, _, existing_length, table_length = _SLICES_HEAD.unpack_from(buffer, offset)
     table = offset + _SLICES_HEAD.size
     existing = Extent(table + table_length, existing_length)
@@ -79,7 +79,7 @@ def slices_at(buffer: Buffer, offset: int, row_count: int) -> BitSlices:
 
 
 def write_slices(rows: Iterable[CodedRows], cardinality: int) -> list[bytes]:
-    """Writes the bit-slice index of rows and their codes below ``cardinality``, in parts."""
+    """Write the bit-slice index of rows and their codes below ``cardinality``, in parts."""
     slices = max(1, (cardinality - 1).bit_length()) if cardinality else MAX_SLICES
     existing, *bodies = slice_codes(rows, slices)
     table, offset = [], 0
@@ -118,7 +118,7 @@ class RangeBitmap:
 
     @classmethod
     def of(cls, buffer: Buffer, space: KeySpace) -> Self:
-        """Makes the index of a payload that a stack has checked."""
+        """Make the index of a payload that a stack has checked."""
         (head_length,) = _LENGTH.unpack_from(buffer)
         _, row_count, cardinality = _HEAD.unpack_from(buffer, _LENGTH.size)
         bounds = None
@@ -151,7 +151,7 @@ class RangeBitmap:
         return self.slices.select([(first, behind if behind < self.cardinality else 1 << MAX_SLICES)])
 
     def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
-        """Yields the keys of ``rows`` (None: of all rows), ascending, with the number of rows of each."""
+        """Yield the keys of ``rows`` (None: of all rows), ascending, with the number of rows of each."""
         keys = list(self.dictionary.all())
         for code, count in self.slices.code_counts(rows):
             if code >= len(keys):
@@ -159,7 +159,7 @@ class RangeBitmap:
             yield keys[code], count
 
     def code(self, key: Key) -> int | None:
-        """The code of the rows that have ``key``; None if no row has it."""
+        """Return the code of the rows that have ``key``; None if no row has it."""
         if self.bounds is None or not self.bounds[0] <= key <= self.bounds[1]:  # type: ignore[operator] # one type's keys
             return None
         code, is_in = self.dictionary.locate(key)
@@ -172,7 +172,7 @@ class RangeBitmap:
 
 
 def write(column: KeyColumn, chunk_bytes: int | None = None) -> bytes:
-    """Writes the index of a column; ``chunk_bytes``: None for the engine's default."""
+    """Write the index of a column; ``chunk_bytes``: None for the engine's default."""
     if chunk_bytes is None:
         chunk_bytes = 0 if column.data_type.root in _ONE_KEY_A_CHUNK else DEFAULT_CHUNK_BYTES
     return join_parts(_parts(column, chunk_bytes))

@@ -32,10 +32,10 @@ _ENDS: Final = "the dictionary's first and last key as smallest and largest valu
 
 
 def read_keys(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64]) -> StoredKeys:
-    """Reads every key of every dictionary, of a type whose keys differ in length.
+    """Read every key of every dictionary, of a type whose keys differ in length.
 
     ``cursors``: at the dictionaries, and ending with them; broken ones are no longer sound afterwards.
-    Returns the keys of sound dictionaries, in the order of storage.
+    Return the keys of sound dictionaries, in the order of storage.
     """
     sizes = cursors.remaining
     chunks = _read_chunks(cursors, space, cardinalities)
@@ -47,7 +47,7 @@ def read_keys(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64
 def read_values(
     cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64], width: int
 ) -> OrderedKeys:
-    """Reads every key of every dictionary, of a type whose keys are integers of ``width`` bytes."""
+    """Read every key of every dictionary, of a type whose keys are integers of ``width`` bytes."""
     chunks = _read_chunks(cursors, space, cardinalities)
     rows, data = np.flatnonzero(chunks.sound), cursors.data
     pieces = [data[:0]]
@@ -68,7 +68,7 @@ def read_values(
 def values_at(
     cursors: Cursors, space: KeySpace, places: NDArray[np.int64], width: int
 ) -> NDArray[np.signedinteger]:
-    """Reads keys of ``width`` bytes at ``places``; they mean nothing for cursors that are not sound."""
+    """Read keys of ``width`` bytes at ``places``; they mean nothing for cursors that are not sound."""
     inside = np.where(cursors.sound, places, 0)
     return _values(integers(cursors.data, inside.ravel(), f">i{width}").reshape(places.shape), space)
 
@@ -196,7 +196,7 @@ def _within(stored: StoredKeys, cursors: Cursors, sizes: NDArray[np.int64]) -> S
 
 
 def skip_keys(cursors: Cursors, space: KeySpace) -> None:
-    """Moves the cursors past the next key."""
+    """Move the cursors past the next key."""
     cursors.skip(
         cursors.count("length of a key", each_bytes=1) if space.width is None else space.width, "a key"
     )
@@ -212,7 +212,7 @@ class StoredHeads:
 
     @classmethod
     def read(cls, cursors: Cursors) -> Self:
-        """Reads the heads and leaves the cursors past them."""
+        """Read the heads and leave the cursors past them."""
         lengths = cursors.count("head length of the range-bitmap", each_bytes=1)
         cursors.version("range-bitmap", range_bitmap.VERSION)
         row_counts, cardinalities = cursors.count("row count"), cursors.count("number of distinct values")
@@ -233,7 +233,7 @@ class RangeBitmapStack(RowStack[RangeBitmap]):
 
     @classmethod
     def read(cls, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> Self:
-        """Reads many payloads; see :meth:`app.file_index.kind.Kind.stack`."""
+        """Read many payloads; see :meth:`app.file_index.kind.Kind.stack`."""
         cursors = Cursors.of(payloads, strict=strict)
         heads = StoredHeads.read(cursors)
         cardinalities = heads.cardinalities

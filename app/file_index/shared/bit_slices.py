@@ -64,9 +64,9 @@ class BitSlices:
         return rows_in_spans(self.existing_rows, spans, len(self.slices), self._slice)
 
     def first(self, candidates: BitMap, limit: int, *, descending: bool) -> tuple[BitMap, BitMap]:
-        """Finds the ``limit`` smallest (or largest) codes of ``candidates``, which all have one.
+        """Find the ``limit`` smallest (or largest) codes of ``candidates``, which all have one.
 
-        Returns the rows that surely belong to them, at most ``limit``; and the rows that share the next code
+        Return the rows that surely belong to them, at most ``limit``; and the rows that share the next code
         and compete for the remaining places, none if no place remains.
         """
         sure, tied, places = BitMap(), candidates, limit
@@ -94,7 +94,7 @@ class BitSlices:
         return rows, codes
 
     def code_counts(self, rows: BitMap | None) -> Iterator[tuple[int, int]]:
-        """Yields the codes of ``rows`` (None: of all rows), ascending, with the number of rows of each."""
+        """Yield the codes of ``rows`` (None: of all rows), ascending, with the number of rows of each."""
         having, codes = self.codes()
         if rows is not None:
             codes = codes[np.isin(having, np.asarray(rows.to_array(), np.uint32), assume_unique=True)]
@@ -102,7 +102,7 @@ class BitSlices:
         yield from zip(distinct.tolist(), counts.tolist(), strict=True)
 
     def extreme(self, *, largest: bool) -> int | None:
-        """The smallest or the largest code of a row; None if no row has one."""
+        """Return the smallest or the largest code of a row; None if no row has one."""
         rows, code = self.existing_rows(), 0
         if not rows:
             return None
@@ -126,7 +126,7 @@ class BitSlices:
 def rows_in_spans(
     existing: Callable[[], BitMap], spans: Iterable[CodeSpan], slices: int, slice_at: Callable[[int], BitMap]
 ) -> BitMap:
-    """Selects the rows whose codes lie in ascending spans that do not overlap, as a new set."""
+    """Select the rows whose codes lie in ascending spans that do not overlap, as a new set."""
     clipped = merge(clip(spans, 0, 1 << slices))
     if not clipped:
         return BitMap()
@@ -138,7 +138,7 @@ def rows_in_spans(
 
 
 def rows_in_span(existing: BitMap, span: CodeSpan, slices: int, slice_at: Callable[[int], BitMap]) -> BitMap:
-    """Selects the rows whose codes lie in one span, as a new set.
+    """Select the rows whose codes lie in one span, as a new set.
 
     ``existing``: rows that have a code; modified. ``span``: not empty, of codes below ``2 ** slices``.
     ``slice_at``: returns the slice of a bit; called at most once for each, from the highest down.
@@ -187,7 +187,7 @@ def _keep_matching(rows: BitMap, ones: BitMap, *, bit: bool) -> None:
 
 
 def _split(rows: BitMap, ones: BitMap, parts: list[BitMap], *, above: bool, bit: bool) -> BitMap:
-    """Returns the rows that still agree with an end of the span; adds rows inside it to ``parts``.
+    """Return the rows that still agree with an end of the span; add rows inside it to ``parts``.
 
     ``rows`` agree with the end so far, and are modified. ``ones``: rows with this bit. ``above``: the inner
     side is above the end, whose ``bit`` it is.
@@ -224,7 +224,7 @@ def _descend(
 
 
 def clip(spans: Iterable[CodeSpan], start: int, stop: int) -> list[CodeSpan]:
-    """Cuts ``spans`` to ``start`` and ``stop``, and counts them from ``start``."""
+    """Cut ``spans`` to ``start`` and ``stop``, and count them from ``start``."""
     return [
         (max(first, start) - start, min(behind, stop) - start)
         for first, behind in spans
@@ -233,7 +233,7 @@ def clip(spans: Iterable[CodeSpan], start: int, stop: int) -> list[CodeSpan]:
 
 
 def merge(spans: Iterable[CodeSpan]) -> list[CodeSpan]:
-    """Joins ascending spans that touch."""
+    """Join ascending spans that touch."""
     merged: list[CodeSpan] = []
     for first, behind in spans:
         if merged and merged[-1][1] == first:
@@ -254,10 +254,10 @@ def slice_codes(rows: Iterable[CodedRows], slices: int) -> list[bytes]:
 
 
 def null_rows(bitmaps: Sequence[BytesColumn], row_counts: NDArray[np.int64]) -> Answers:
-    """Decides which files have a row that is in none of their bitmaps.
+    """Decide which files have a row that is in none of their bitmaps.
 
     ``bitmaps``: columns of m serialized bitmaps of rows; a file may lack one or all of them. ``row_counts``:
-    shape (m,). Returns shape (m,): ROWS or SKIP; DOUBT if a bitmap cannot be read.
+    shape (m,). Return shape (m,): ROWS or SKIP; DOUBT if a bitmap cannot be read.
     """
     valued = np.zeros(len(row_counts), np.int64)
     covered = row_counts == 0

@@ -35,11 +35,11 @@ class StoredKeys:
     places: NDArray[np.int64]
 
     def of(self, owners: NDArray[np.int64]) -> StoredKeys:
-        """Replaces owner ``i`` by ``owners[i]``."""
+        """Replace owner ``i`` by ``owners[i]``."""
         return StoredKeys(owners[self.owners], self.places)
 
     def only(self, chosen: NDArray[np.bool_]) -> StoredKeys:
-        """The keys of ``chosen`` owners, shape (owners,)."""
+        """Return the keys of ``chosen`` owners, shape (owners,)."""
         if chosen.all():
             return self
         is_chosen = chosen[self.owners]
@@ -116,9 +116,9 @@ class Directory:
     def build(
         cls, data: NDArray[np.uint8], stored: StoredKeys, space: KeySpace, ascending: NDArray[np.bool_]
     ) -> tuple[Self, NDArray[np.bool_]]:
-        """Merges the dictionaries.
+        """Merge the dictionaries.
 
-        ``ascending``: shape (m,): the keys of the file must be stored in ascending order. Returns the
+        ``ascending``: shape (m,): the keys of the file must be stored in ascending order. Return the
         directory; and bool, shape (m,): files that break the order or repeat a key, which must not be asked.
         """
         if space.width is not None:
@@ -137,7 +137,7 @@ class Directory:
     def of_integers(
         cls, values: NDArray[np.int64], owners: NDArray[np.int64], ascending: NDArray[np.bool_], width: int
     ) -> tuple[Self, NDArray[np.bool_]]:
-        """Merges dictionaries of integers of ``width`` bytes, given file by file; see :meth:`build`."""
+        """Merge dictionaries of integers of ``width`` bytes, given file by file; see :meth:`build`."""
         file_bits = len(ascending).bit_length()
         codes, value_of = _codes(values, file_bits)
         merged = _merged(codes, owners, len(ascending))
@@ -210,17 +210,17 @@ class Directory:
 
 
 def place_type(data: NDArray[np.uint8]) -> type[np.unsignedinteger]:
-    """The unsigned type that holds any offset of a buffer."""
+    """Return the unsigned type that holds any offset of a buffer."""
     return np.uint32 if len(data) < 1 << 32 else np.uint64
 
 
 def read_integers(data: NDArray[np.uint8], places: NDArray[np.int64], space: KeySpace) -> NDArray[np.int64]:
-    """Reads keys of a fixed width, with the results of ``space.read``."""
+    """Read keys of a fixed width, with the results of ``space.read``."""
     return as_keys(integers(data, places, f">i{space.width}"), space)
 
 
 def as_keys(bits: NDArray[np.int64], space: KeySpace) -> NDArray[np.int64]:
-    """Turns stored integers of a fixed width into keys, with the results of ``space.read``."""
+    """Turn stored integers of a fixed width into keys, with the results of ``space.read``."""
     if not isinstance(space, FloatingKeys):
         return bits
     keys = np.where(bits < 0, bits ^ ((1 << (8 * space.width - 1)) - 1), bits)

@@ -39,7 +39,7 @@ class HashFile:
     meta: IndexFileMeta
 
     def read(self, place: Place) -> bytes:
-        """Reads the file."""
+        """Read the file."""
         return bytes(place.open().read(self.path))
 
 
@@ -53,7 +53,7 @@ class BucketAssignment:
     files: Mapping[bytes, Sequence[HashFile]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Takes prepared rows, and yields their values, partitions and buckets."""
+        """Take prepared rows, and yield their values, partitions and buckets."""
         assigners: dict[int, HashBucketAssigner] = {}
         for batch in batches:
             channels = np.asarray(batch.column(CHANNEL))
@@ -95,7 +95,7 @@ def assigned_schema(target: Target) -> StructType:
 
 
 def assigners_for(target: Target, parallelism: int) -> tuple[AssignerOptions, ...]:
-    """Assigners of a table by channel: as many as the table sets, or ``parallelism``."""
+    """Return the assigners of a table by channel: as many as the table sets, or ``parallelism``."""
     options = DynamicBucketOptions.parse(target.schema.options.values)
     channels = options.assigner_parallelism or parallelism
     # An assigner without a bucket would have no work.

@@ -39,7 +39,7 @@ class WriteAttempt:
     _states: dict[tuple[bytes, int], BucketState] | None = None
 
     def write(self, spark: SparkSession, rows: DataFrame, advance: Advance) -> list[WrittenBucket]:
-        """Writes the files of all buckets."""
+        """Write the files of all buckets."""
         label = f"upsert {self.target.name}"
         try:
             with Progress(spark.sparkContext, label, 1, advance, self.target.run):
@@ -52,7 +52,7 @@ class WriteAttempt:
         return [pickle.loads(bytes(row[0])) for row in collected]  # noqa: S301
 
     def changes(self, written: Sequence[WrittenBucket]) -> Changes:
-        """Builds the changes to commit."""
+        """Build the changes to commit."""
         mode = self.target.schema.bucket_mode
         total = self.target.schema.options.bucket if mode is BucketMode.HASH_FIXED else -1
         files = tuple(

@@ -56,7 +56,7 @@ _SIMPLE: Final = {
 
 
 def file_schema(schema: TableSchema) -> pa.Schema:
-    """The Arrow schema of new data files."""
+    """Return the Arrow schema of new data files."""
     columns = (*schema.system_columns, *schema.fields)
     return pa.schema([_field(column.name, column.type, column.id) for column in columns])
 
@@ -123,7 +123,7 @@ class Layout:
 
     @classmethod
     def of(cls, target: Target) -> Layout:
-        """The layout for a table."""
+        """Return the layout for a table."""
         schema = target.schema
         keys = schema.trimmed_primary_keys if schema.primary_keys else ()
         return cls(
@@ -176,7 +176,7 @@ class DataFileWriter:
         return int(self._sink.tell()) >= self.layout.options.target_bytes
 
     def write(self, values: Sequence[pa.Array], kinds: pa.Array | None) -> None:
-        """Writes rows.
+        """Write rows.
 
         ``values``: arrays of the columns of the table, sorted by the key if there is one. ``kinds``: the
         engine's number of each row's kind; None for additions.
@@ -207,7 +207,7 @@ class DataFileWriter:
             self._flush()
 
     def close(self) -> tuple[DataFileMeta, list[str]]:
-        """Stores the file; returns its metadata and the paths of the files that were written."""
+        """Store the file; return its metadata and the paths of the files that were written."""
         self._flush()
         if self._writer is not None:
             self._writer.close()

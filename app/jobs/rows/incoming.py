@@ -38,7 +38,7 @@ def read_rows(
     options: Mapping[str, str] | None = None,
     kind_column: str | None = None,
 ) -> DataFrame:
-    """Reads rows from files with Spark.
+    """Read rows from files with Spark.
 
     Files without types, such as CSV and JSON, are read in the table's types; a value of another type fails
     the job. Columns of CSV are found by the header, which must be equal in all files, or without one by
@@ -88,10 +88,10 @@ def spark_schema(target: Target) -> StructType:
 
 
 def fitted(rows: DataFrame, target: Target, kind_column: str | None = None) -> DataFrame:
-    """Selects rows in the table's columns and types, named by position: ``c0``, ``c1``, ...
+    """Select rows in the table's columns and types, named by position: ``c0``, ``c1``, ...
 
     ``rows``: exactly the columns of the table, in any order. ``kind_column``: a further column of strings,
-    ``+I``, ``-U``, ``+U`` or ``-D``. Returns the columns, :data:`ORDER`, and :data:`KIND` if it is given.
+    ``+I``, ``-U``, ``+U`` or ``-D``. Return the columns, :data:`ORDER`, and :data:`KIND` if it is given.
     """
     from pyspark.sql import functions  # noqa: PLC0415 - an extra
     from pyspark.sql.types import StringType  # noqa: PLC0415 - an extra
@@ -124,7 +124,7 @@ def fitted(rows: DataFrame, target: Target, kind_column: str | None = None) -> D
 
 
 def _keeps_values(given: str, target: str) -> bool:
-    """True if Spark's cast between two types, in Spark's spelling, keeps every value."""
+    """Return True if Spark's cast between two types, in Spark's spelling, keeps every value."""
     if given in (target, "void"):
         return True
     if given in _INTEGERS and target in _INTEGERS:
@@ -145,7 +145,7 @@ def _decimal(text: str) -> tuple[int, int]:
 
 
 def padded(value: Column, data_type: DataType) -> Column:
-    """Pads CHAR values with blanks to their length, as Spark and Flink do when they write."""
+    """Pad CHAR values with blanks to their length, as Spark and Flink do when they write."""
     from pyspark.sql import functions  # noqa: PLC0415 - an extra
 
     if data_type.root is not TypeRoot.CHAR:
@@ -157,5 +157,5 @@ def padded(value: Column, data_type: DataType) -> Column:
 
 
 def quoted(name: str) -> str:
-    """Quotes a column's name for Spark."""
+    """Quote a column's name for Spark."""
     return "`" + name.replace("`", "``") + "`"

@@ -61,7 +61,7 @@ class Preparation:
     assigners: int = 1
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yields batches with the columns in the table of the module."""
+        """Yield batches with the columns in the table of the module."""
         slots = np.array(slots_of(self.channels), np.int32)
         for batch in batches:
             if batch.num_rows:
@@ -147,7 +147,7 @@ def values_schema(target: Target) -> StructType:
 
 
 def slots_of(channels: int) -> list[int]:
-    """A number for each channel that Spark's hash puts into the partition of that channel.
+    """Return a number for each channel that Spark's hash puts into the partition of that channel.
 
     ``repartition(channels, column)`` takes Murmur3 of the column modulo the partitions; plain numbers of
     channels would leave some tasks without work and give others twice as much.

@@ -36,7 +36,7 @@ class ColumnStatistics:
     is_bounded: bool = True
 
     def add(self, array: pa.Array) -> None:
-        """Adds values."""
+        """Add values."""
         self.nulls += array.null_count
         root = self.column.type.root
         if self.mode.characters is None or root in BINARY_ROOTS or not self.is_bounded:
@@ -49,7 +49,7 @@ class ColumnStatistics:
             self.bounds += [_single(bounds[which]) for which in ("min", "max")]
 
     def lower(self) -> Value | None:
-        """The lower bound; None if it is unknown."""
+        """Return the lower bound; None if it is unknown."""
         value = self._bound("min")
         if isinstance(value, float) and value == 0:
             # SQL holds the zeros equal, so bounds cover both.
@@ -59,7 +59,7 @@ class ColumnStatistics:
         return value
 
     def upper(self) -> Value | None:
-        """The upper bound; None if it is unknown."""
+        """Return the upper bound; None if it is unknown."""
         value = self._bound("max")
         if isinstance(value, float) and value == 0:
             return 0.0
@@ -109,7 +109,7 @@ def _single(scalar: pa.Scalar) -> pa.Array:
 
 
 def _next_prefix(prefix: str) -> bytes | None:
-    """The smallest string above all strings with a prefix; None if there is none."""
+    """Return the smallest string above all strings with a prefix; None if there is none."""
     for at in range(len(prefix) - 1, -1, -1):
         code = ord(prefix[at]) + 1
         if code > _LAST_CHARACTER:

@@ -51,7 +51,7 @@ class Target:
 
     @classmethod
     def of(cls, table: JobTable, version: Version, *, has_kinds: bool) -> Target:
-        """Checks and describes the latest version of a table.
+        """Check and describe the latest version of a table.
 
         Raises UnsupportedFormatError: rows cannot be written to it; the message has the reason. Raises
         RequestError: an option of the table is wrong.

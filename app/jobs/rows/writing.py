@@ -69,7 +69,7 @@ class BucketWriting:
     total_buckets: Mapping[bytes, int]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Takes sorted rows, and yields :data:`RESULTS`."""
+        """Take sorted rows, and yield :data:`RESULTS`."""
         from pyspark import TaskContext  # noqa: PLC0415 - an extra
 
         context = TaskContext.get()

@@ -27,7 +27,7 @@ Failure: TypeAlias = "tuple[IndexEntry, CorruptFileError | StorageError]"
 
 
 def read_directories(source: IndexSource, partitions: Sequence[Entries]) -> list[PartitionIndex]:
-    """Reads the hash indexes of partitions, and merges those of each.
+    """Read the hash indexes of partitions, and merge those of each.
 
     Raises:
         CorruptIndexError: a file does not hold as many hashes as the manifest records.
@@ -48,9 +48,9 @@ def read_directories(source: IndexSource, partitions: Sequence[Entries]) -> list
 def read_usable(
     source: IndexSource, partitions: Sequence[Entries]
 ) -> list[tuple[PartitionIndex, Sequence[Failure]]]:
-    """Reads the hash indexes of partitions, skipping files that cannot be used.
+    """Read the hash indexes of partitions, skipping files that cannot be used.
 
-    Returns each partition's directory, with the hash indexes that it lacks. An incomplete directory is not
+    Return each partition's directory, with the hash indexes that it lacks. An incomplete directory is not
     cached. Raises PathNotAllowedError, DeadlineExceededError.
     """
     try:

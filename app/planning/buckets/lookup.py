@@ -77,7 +77,7 @@ class KeyForms:
 
 
 def key_forms(fields: Sequence[FieldValues], keys: int) -> KeyForms | None:
-    """Expands keys to every form; None if no column is CHAR.
+    """Expand keys to every form; None if no column is CHAR.
 
     ``fields``: the key columns, each of shape (keys,). Raises LimitExceededError if all forms together take
     too much memory.
@@ -133,7 +133,7 @@ _NO_INDEX = {
 
 
 def answer_lookup(version: Version, request: LookupRequest) -> BucketLookup:
-    """Finds the bucket of each key.
+    """Find the bucket of each key.
 
     Raises:
         FilterError: the partition or a key does not fit the table.
@@ -168,7 +168,7 @@ def answer_lookup(version: Version, request: LookupRequest) -> BucketLookup:
 
 
 def answer_buckets(version: Version, request: BucketsRequest) -> BucketList:
-    """Lists the buckets of one partition or of all, with their content."""
+    """List the buckets of one partition or of all, with their content."""
     schema = version.schema
     named = request.partition
     partition = None if named is None else NamedPartition.read(version.schema, named)
@@ -206,7 +206,7 @@ def answer_buckets(version: Version, request: BucketsRequest) -> BucketList:
 
 
 def answer_assignment(version: Version, request: AssignRequest) -> AssignmentAnswer:
-    """Predicts where a new assigner would put each key; among several permitted buckets, one of them.
+    """Predict where a new assigner would put each key; among several permitted buckets, one of them.
 
     Raises FilterError if the table assigns no buckets, or a key belongs to another assigner.
     """
@@ -236,7 +236,7 @@ def answer_assignment(version: Version, request: AssignRequest) -> AssignmentAns
 
 
 def partition_index(version: Version, partition: NamedPartition) -> PartitionIndex:
-    """Merges the hash indexes of a partition's buckets."""
+    """Merge the hash indexes of a partition's buckets."""
     entries = [
         entry
         for row, listed in version.contents().hash_indexes.items()

@@ -104,7 +104,7 @@ def answer_plan(
     warnings: PlanWarnings,
     timings_ms: Mapping[str, float],
 ) -> Plan:
-    """Makes the answer to ``request`` from the decisions about files."""
+    """Make the answer to ``request`` from the decisions about files."""
     kept = state.left()
     hidden = _invisible_files(version, state) if request.files is None else None
     invisible = 0 if hidden is None else len(hidden)
@@ -153,7 +153,7 @@ def answer_plan(
 
 
 def report_plan(plan: Plan, *, is_counted: bool) -> None:
-    """Reports a plan to the observer; the files that it spared only if it is counted."""
+    """Report a plan to the observer; the files that it spared only if it is counted."""
     summary = plan.summary
     skipped: dict[tuple[str, str], int] = {
         (step, ""): count for step, count in summary.skipped_by.items() if step is not SkipStep.FILE_INDEX
@@ -248,7 +248,7 @@ def _bytes_skipped_by_index(state: PlanState) -> int:
 
 
 def _spared(state: PlanState) -> Mapping[str, int]:
-    """Counts what indexes beside data files skip. The engine evaluates embedded indexes when it plans."""
+    """Count what indexes beside data files skip. The engine evaluates embedded indexes when it plans."""
     is_spared = state.is_skipped_by(slice(None), SkipStep.FILE_INDEX)
     files = np.flatnonzero(is_spared)
     for number, part, rows in state.files.by_manifest(files):

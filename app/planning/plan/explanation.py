@@ -34,7 +34,7 @@ class Steps(Protocol):
         ...
 
     def at(self, places: NDArray[np.int64]) -> Iterable[ExplainStep]:
-        """Yields the steps at some places in the note."""
+        """Yield the steps at some places in the note."""
         ...
 
 
@@ -51,7 +51,7 @@ class CodedSteps:
         return self.codes.nbytes + _STEP_OBJECT_BYTES * len(self.distinct)
 
     def at(self, places: NDArray[np.int64]) -> Iterator[ExplainStep]:
-        """Yields the steps at some places in the note."""
+        """Yield the steps at some places in the note."""
         return map(self.distinct.__getitem__, self.codes[places].tolist())
 
 
@@ -64,7 +64,7 @@ class MeasuredSteps:
 
     @classmethod
     def of(cls, steps: Sequence[ExplainStep]) -> Self:
-        """Puts the steps of files into columns."""
+        """Put the steps of files into columns."""
         numbers = pa.RecordBatch.from_pydict(
             {
                 "rows": pa.array([step.rows for step in steps], pa.int64()),
@@ -88,7 +88,7 @@ class MeasuredSteps:
         return self.alike.nbytes + int(self.numbers.nbytes)
 
     def at(self, places: NDArray[np.int64]) -> Iterator[ExplainStep]:
-        """Yields the steps at some places in the note."""
+        """Yield the steps at some places in the note."""
         numbers = self.numbers.take(pa.array(places)).to_pydict().values()
         for like, rows, fpp, size in zip(self.alike.at(places), *numbers, strict=True):
             alike = like.step, like.outcome, like.column, like.index, like.predicate
@@ -105,7 +105,7 @@ class Unless(Enum):
     """The latest step of the file is of this kind, and skipped the file."""
 
     def leaves_out(self, step: ExplainStep, before: Sequence[ExplainStep]) -> bool:
-        """Returns True if a step adds nothing to those before it."""
+        """Return True if a step adds nothing to those before it."""
         match self:
             case Unless.NEVER:
                 return False
@@ -139,7 +139,7 @@ class Explanation:
     def add(
         self, files: NDArray[np.int64], steps: Steps | ExplainStep, unless: Unless = Unless.NEVER
     ) -> None:
-        """Records a step for each file; ``files`` has no duplicates."""
+        """Record a step for each file; ``files`` has no duplicates."""
         if len(files) == 1 and isinstance(steps, ExplainStep) and unless is Unless.NEVER:
             # A caller that decides file by file would add as many notes as there are files.
             self._singles.append((int(files[0]), steps))
@@ -152,7 +152,7 @@ class Explanation:
         self._note(files, steps, unless)
 
     def of(self, files: NDArray[np.int64]) -> list[tuple[ExplainStep, ...]]:
-        """Returns the steps of each file, in order."""
+        """Return the steps of each file, in order."""
         self._gather_singles()
         order = np.argsort(files, kind="stable")
         ascending = files[order].astype(np.int32)

@@ -100,7 +100,7 @@ class ExplainStep:
 
     @classmethod
     def of(cls, traced: Step) -> ExplainStep:
-        """Converts a step of the file index evaluation."""
+        """Convert a step of the file index evaluation."""
         return cls(
             "file_index",
             traced.outcome,
@@ -171,13 +171,13 @@ class FilePlan(FileFacts):
 
 
 def marks(shape: type, kind: type[Mark]) -> dict[str, Mark]:
-    """Returns annotations of one kind on the members of a dataclass, by member name."""
+    """Return annotations of one kind on the members of a dataclass, by member name."""
     hints = get_type_hints(shape, include_extras=True)
     metadata = [(member.name, getattr(hints[member.name], "__metadata__", ())) for member in fields(shape)]
     return {name: mark for name, annotations in metadata for mark in annotations if isinstance(mark, kind)}
 
 
 def arrow_types(shape: type) -> dict[str, pa.DataType]:
-    """Returns the Arrow types of a dataclass's members; null for one that depends on the table."""
+    """Return the Arrow types of a dataclass's members; null for one that depends on the table."""
     types = marks(shape, pa.DataType)
     return {member.name: types.get(member.name, pa.null()) for member in fields(shape)}

@@ -59,7 +59,7 @@ class Coded(NamedTuple):
 
     @classmethod
     def of(cls, codes: NDArray[np.integer], value: Callable[[int], Any]) -> Self:
-        """Encodes a column of numbers, each of which stands for a value."""
+        """Encode a column of numbers, each of which stands for a value."""
         distinct, places = np.unique(codes, return_inverse=True)
         return cls([value(code) for code in distinct.tolist()], places)
 
@@ -101,7 +101,7 @@ class PlannedFiles(Sequence[FilePlan]):
         uris: bool,
         hidden: bool = False,
     ) -> PlannedFiles:
-        """Collects files into an answer.
+        """Collect files into an answer.
 
         ``hidden``: the files are those that batch reads never see, which have no deletion vectors here.
         Raises CorruptIndexError for a damaged vector, SnapshotExpiredError if its file is gone, StorageError.
@@ -150,7 +150,7 @@ class PlannedFiles(Sequence[FilePlan]):
         )
 
     def followed_by(self, following: PlannedFiles, first: int) -> PlannedFiles:
-        """Appends other skipped files of the version, whose numbers continue from ``first``."""
+        """Append other skipped files of the version, whose numbers continue from ``first``."""
         table = following.table
         for name in ("number", "unit"):
             at = table.schema.get_field_index(name)
@@ -173,7 +173,7 @@ class PlannedFiles(Sequence[FilePlan]):
         )
 
     def take(self, places: NDArray[np.int64]) -> PlannedFiles:
-        """Selects files without steps, at ascending places."""
+        """Select files without steps, at ascending places."""
         at = {place: number for number, place in enumerate(places.tolist())}
         return replace(
             self,
@@ -188,11 +188,11 @@ class PlannedFiles(Sequence[FilePlan]):
         return len(self.table)
 
     def array(self, name: str) -> NDArray[Any]:
-        """Returns a column without nulls, shape (n,)."""
+        """Return a column without nulls, shape (n,)."""
         return np.asarray(self.table.column(name))
 
     def columns(self, start: int, stop: int) -> dict[str, Column]:
-        """Returns members of the files from ``start`` to ``stop``, exclusive, in the answer's order."""
+        """Return members of the files from ``start`` to ``stop``, exclusive, in the answer's order."""
         part = self.table.slice(start, stop - start)
         deletions: Column = pa.nulls(stop - start)
         if self.deletions:
@@ -210,7 +210,7 @@ class PlannedFiles(Sequence[FilePlan]):
         return {name: derived[name] if name in derived else part.column(name) for name in members}
 
     def texts(self, start: int, stop: int) -> tuple[pa.StringArray, pa.StringArray, pa.StringArray]:
-        """Returns paths, names and formats of the files from ``start`` to ``stop``, exclusive."""
+        """Return paths, names and format of the files from ``start`` to ``stop``, exclusive."""
         part = self.table.slice(start, stop - start)
         names, external = _text(part.column("file_name")), part.column("external_path")
         places = np.asarray(part.column("partition_code")).astype(np.int64) << _BUCKET_BITS
@@ -225,7 +225,7 @@ class PlannedFiles(Sequence[FilePlan]):
         return paths, names, pc.replace_substring_regex(names, r"(?s)^.*\.", "")
 
     def partition(self, code: int) -> Mapping[str, Json]:
-        """Returns the partition of a code, as typed JSON by column name."""
+        """Return the partition of a code, as typed JSON by column name."""
         return self.places.partitions.json(self.partitions[code])
 
     def _directory(self, place: int) -> str:
@@ -277,7 +277,7 @@ class Places:
     _directories: dict[tuple[bytes, int], str] = field(default_factory=dict)
 
     def directory(self, partition: bytes, bucket: int) -> str:
-        """Returns the directory of a bucket."""
+        """Return the directory of a bucket."""
         place = (partition, bucket)
         if place not in self._directories:
             self._directories[place] = self.root + self.paths.bucket_directory(partition, bucket)
@@ -297,7 +297,7 @@ def _with_moved_paths(
 ) -> tuple[pa.RecordBatch, Sequence[str]]:
     """Fill in the paths of files that may not be in the engine's directories, like external paths.
 
-    Returns a warning, too, if partitions have no directory.
+    Return a warning, too, if partitions have no directory.
     """
     codes, external = np.asarray(table.column("partition_code")), table.column("external_path")
     inside = codes if external.null_count == len(external) else codes[external.is_null()]
@@ -361,7 +361,7 @@ def _listed(column: Column) -> list[Any]:
 
 
 def to_arrow(column: Column, data_type: pa.DataType) -> pa.Array:
-    """Converts a member to Arrow; its objects must be of a kind that Arrow takes for the type."""
+    """Convert a member to Arrow; its objects must be of a kind that Arrow takes for the type."""
     if isinstance(column, Coded):
         return pa.array(column.values, data_type).take(pa.array(column.codes))
     return pa.array(column, data_type) if isinstance(column, list) else column.cast(data_type)

@@ -68,7 +68,7 @@ class PlanState:
     def start(
         cls, files: Files, considered: NDArray[np.int64] | None, predicate: BoundPredicate, *, explain: bool
     ) -> Self:
-        """Keeps every file until a step decides otherwise."""
+        """Keep every file until a step decides otherwise."""
         count = len(files)
         return cls(
             files,
@@ -91,14 +91,14 @@ class PlanState:
         return slice(None) if self.considered is None else self.considered
 
     def left(self) -> NDArray[np.int64]:
-        """Returns the files that are kept so far, ascending."""
+        """Return the files that are kept so far, ascending."""
         if self.considered is None:
             return np.flatnonzero(self.skips == _KEPT)
         left: NDArray[np.int64] = self.considered[self.is_left(self.considered)]
         return left
 
     def left_in_parts(self, files_of_a_part: int = _FILES_OF_A_PART) -> Iterator[NDArray[np.int64]]:
-        """Yields :meth:`left` in parts, since the numbers of many million files would be a large array."""
+        """Yield :meth:`left` in parts, since the numbers of many million files would be a large array."""
         if self.considered is not None:
             yield self.left()
             return
@@ -111,13 +111,13 @@ class PlanState:
         return self.files.columns.row_counts if self._narrowed is None else self._narrowed
 
     def narrow(self, files: NDArray[np.int64] | int, rows: NDArray[np.int64] | int) -> None:
-        """Records how many rows of files remain."""
+        """Record how many rows of files remain."""
         if self._narrowed is None:
             self._narrowed = self.files.columns.row_counts.copy()
         self._narrowed[files] = rows
 
     def narrow_to_answers(self) -> None:
-        """Narrows raw convertible files to the rows that indexes returned, after all have answered."""
+        """Narrow raw convertible files to the rows that indexes returned, after all have answered."""
         files = np.fromiter(self.answers, np.int64, len(self.answers))
         files = files[self.is_left(files) & self.raw_convertible[files]]
         if len(files):
@@ -126,18 +126,18 @@ class PlanState:
             self.narrow(files, np.fromiter(map(len, positions.values()), np.int64, len(positions)))
 
     def is_left(self, files: NDArray[np.int64] | slice) -> NDArray[np.bool_]:
-        """Returns True for each file that is kept so far."""
+        """Return True for each file that is kept so far."""
         kept: NDArray[np.bool_] = self.skips[files] == _KEPT
         return kept
 
     def is_skipped_by(self, files: NDArray[np.int64] | slice, step: SkipStep) -> NDArray[np.bool_]:
-        """Returns True for each file that a step skipped."""
+        """Return True for each file that a step skipped."""
         codes = [code for code in self._used if SKIPS[code - 1][0] is step]
         skips = self.skips[files]
         return np.isin(skips, codes) if codes else np.zeros(len(skips), np.bool_)
 
     def count_distrusted(self) -> int:
-        """Counts files kept for distrust of their bounds alone; merging files, only if all of them are."""
+        """Count files kept for distrust of their bounds alone; merging files, only if all of them are."""
         if not self.distrusted.any():
             return 0
         left = self.left()
@@ -147,7 +147,7 @@ class PlanState:
         return int((self.distrusted[left] & is_alone).sum())
 
     def count_left(self, *reasons: KeepReason) -> list[int]:
-        """Counts kept files by their filter in ``predicates``; with reasons, only files kept for these."""
+        """Count kept files by their filter in ``predicates``; with reasons, only files kept for these."""
         counts, codes = (
             np.zeros(len(self.predicates), np.int64),
             [_REASON_CODES[reason] for reason in reasons],
@@ -158,11 +158,11 @@ class PlanState:
         return list(map(int, counts))
 
     def take_back(self, files: NDArray[np.int64]) -> None:
-        """Keeps files again that a step skipped, for the reason that they had before."""
+        """Keep files again that a step skipped, for the reason that they had before."""
         self.skips[files] = _KEPT
 
     def skipped(self, skip: tuple[SkipStep, str | None]) -> int:
-        """Counts the requested files that a step skipped, by a kind of index if one is named."""
+        """Count the requested files that a step skipped, by a kind of index if one is named."""
         code = _SKIP_CODES[skip]
         return int(np.count_nonzero(self.skips[self.scope] == code)) if code in self._used else 0
 
@@ -175,7 +175,7 @@ class PlanState:
         predicate: BoundPredicate | None = None,
         evidence: str | None = None,
     ) -> None:
-        """Skips files."""
+        """Skip files."""
         # An index of unknown kind can still skip a file: by an entry that records that there is no value.
         code = _SKIP_CODES.get((step, kind), _SKIP_CODES[step, None])
         self.skips[files] = code
@@ -187,26 +187,26 @@ class PlanState:
             self.explanation.add(files, conclusion, Unless.CONCLUDED)
 
     def keep(self, files: NDArray[np.int64], reason: KeepReason) -> None:
-        """Keeps files, including files that an earlier step skipped."""
+        """Keep files, including files that an earlier step skipped."""
         self.skips[files] = _KEPT
         self.reasons[files] = _REASON_CODES[reason]
 
     def note(self, files: NDArray[np.int64], step: ExplainStep) -> None:
-        """Adds a step to the explanation of files."""
+        """Add a step to the explanation of files."""
         if self.explanation is not None:
             self.explanation.add(files, step)
 
     def note_each(self, files: NDArray[np.int64], steps: Steps, unless: Unless = Unless.NEVER) -> None:
-        """Adds each file's own step to the explanation."""
+        """Add each file's own step to the explanation."""
         if self.explanation is not None:
             self.explanation.add(files, steps, unless)
 
     def decisions(self, files: NDArray[np.int64]) -> NDArray[np.int8]:
-        """Returns the code of each file's decision, for :func:`decision`."""
+        """Return the code of each file's decision, for :func:`decision`."""
         return np.where(self.is_left(files), ~self.reasons[files], self.skips[files])
 
     def is_exact(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Returns True for each file whose remaining rows are exactly its rows in the answer."""
+        """Return True for each file whose remaining rows are exactly its rows in the answer."""
         exact = self.proven[files].copy()
         if self.answers:
             answers = (self.answers.get(file) for file in files.tolist())
@@ -216,7 +216,7 @@ class PlanState:
         return exact & self.raw_convertible[files]
 
     def by_predicate(self, files: NDArray[np.int64]) -> Iterator[tuple[BoundPredicate, NDArray[np.int64]]]:
-        """Yields files grouped by the filter inside their partition."""
+        """Yield files grouped by the filter inside their partition."""
         if len(self.predicates) == 1 and len(files):
             yield self.predicates[0], files
             return
@@ -226,5 +226,5 @@ class PlanState:
 
 
 def decision(code: int) -> KeepReason | SkipStep:
-    """Decodes the reason why a file is kept (negative codes), or the step that skipped it."""
+    """Decode the reason why a file is kept (negative codes), or the step that skipped it."""
     return _KEEP_REASONS[~code] if code < 0 else SKIPS[code - 1][0]

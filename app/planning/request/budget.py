@@ -21,13 +21,13 @@ class Budget:
 
     @classmethod
     def begin(cls, milliseconds: int | None) -> Self:
-        """Starts a budget that ends before the request's deadline; None makes one without an end."""
+        """Start a budget that ends before the request's deadline; None makes one without an end."""
         if milliseconds is None:
             return cls(None)
         return cls(time.monotonic() + milliseconds / 1000).before_deadline()
 
     def before_deadline(self) -> Self:
-        """Caps the budget at two thirds of the time that remains until the request's deadline."""
+        """Cap the budget at two thirds of the time that remains until the request's deadline."""
         remaining = remaining_seconds()
         until = math.inf if remaining is None else time.monotonic() + remaining * SHARE_OF_DEADLINE
         return type(self)(until if self.ends is None else min(self.ends, until))
@@ -38,7 +38,7 @@ class Budget:
         return self.ends is not None and time.monotonic() >= self.ends
 
     def out_of_time(self) -> bool:
-        """Returns :attr:`is_spent`. Raises DeadlineExceededError if the request's time ran out."""
+        """Return :attr:`is_spent`. Raises DeadlineExceededError if the request's time ran out."""
         check_deadline()
         return self.is_spent
 
@@ -51,14 +51,14 @@ BACKGROUND: Final = Budget(math.inf)
 
 
 def asks_much(predicate: BoundPredicate) -> bool:
-    """Returns True if a filter has so many values and tests that looking them up needs a budget."""
+    """Return True if a filter has so many values and tests that looking them up needs a budget."""
     # 100,000 values in the indexes of 100,000 files are ten thousand million look-ups.
     tests = (leaf for leaf in leaves(predicate) if isinstance(leaf, BoundLeaf))
     return sum(max(1, len(leaf.literals)) for leaf in tests) > SHORT_LIST
 
 
 def unasked_warnings(files: int) -> list[str]:
-    """Warns of files in whose indexes not every value was looked up."""
+    """Warn of files in whose indexes not every value was looked up."""
     if not files:
         return []
     warning = (

@@ -39,7 +39,7 @@ _NAMED: Final = re.compile(r"'([^']*)'")
 
 
 def refuse_unknown(model: type[BaseModel], members: Mapping[str, object], label: str) -> None:
-    """Raises for the first member that a model does not have, with a suggestion."""
+    """Raise for the first member that a model does not have, with a suggestion."""
     allowed = sorted(field.alias or name for name, field in model.model_fields.items())
     for name in members:
         if name not in allowed:
@@ -50,7 +50,7 @@ def refuse_unknown(model: type[BaseModel], members: Mapping[str, object], label:
 
 
 def explain_faults(faults: Sequence[Mapping[str, Any]], fields: Mapping[str, FieldInfo] | None = None) -> str:
-    """Returns one line that names each faulty member, the expected form, and the value found."""
+    """Return one line that names each faulty member, the expected form, and the value found."""
     by_place: dict[str, list[Mapping[str, Any]]] = {}
     for fault in faults:
         place = ".".join(_places(fault["loc"]))

@@ -26,7 +26,7 @@ def read_filter(
     in_lists: Mapping[str, Json] | None = None,
     doubts: list[str] | None = None,
 ) -> BoundPredicate:
-    """Reads and binds a filter and lists of values; without either, the predicate is TRUE.
+    """Read and bind a filter and lists of values; without either, the predicate is TRUE.
 
     ``doubts`` receives warnings of conditions that no row meets.
 
@@ -51,7 +51,7 @@ def read_filter(
 
 
 def _comparisons_with_null(predicate: Predicate, *, negated: bool = False) -> Iterator[str]:
-    """Yields a warning of each condition that is NULL for every row."""
+    """Yield a warning of each condition that is NULL for every row."""
     match predicate:
         case And(children) | Or(children):
             for child in children:
@@ -69,7 +69,7 @@ def _comparisons_with_null(predicate: Predicate, *, negated: bool = False) -> It
 
 
 def filter_warnings(*predicates: BoundPredicate) -> tuple[str, ...]:
-    """Warns of conditions that could not be used as they were written."""
+    """Warn of conditions that could not be used as they were written."""
     unknown = [leaf for each in predicates for leaf in leaves(each) if isinstance(leaf, Unknown)]
     return tuple(_shorten([_undecided(leaf) for leaf in unknown if leaf.reason is not None]))
 
@@ -96,7 +96,7 @@ class NamedPartition:
 
     @classmethod
     def read(cls, schema: TableSchema, written: Mapping[str, Json] | None) -> Self:
-        """Reads a partition that a caller named.
+        """Read a partition that a caller named.
 
         Raises FilterError if columns are missing or unknown, or a value does not fit.
         """
@@ -113,7 +113,7 @@ class NamedPartition:
         return cls(tuple(fields), tuple(_read(given[field.name], field) for field in fields))
 
     def could_be(self, row: tuple[Value | None, ...]) -> bool:
-        """Returns True if a table's partition holds these values, in SQL's sense; NULL equals NULL."""
+        """Return True if a table's partition holds these values, in SQL's sense; NULL equals NULL."""
         return all(
             mine is named if mine is None or named is None else same_in_sql(field.type, mine, named)
             for mine, named, field in zip(row, self.values, self.fields, strict=True)

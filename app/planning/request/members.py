@@ -44,12 +44,12 @@ class Request(BaseModel):
 
     @classmethod
     def example_text(cls) -> str:
-        """The example as JSON."""
+        """Return the example as JSON."""
         return json.dumps(cls.example)
 
     @classmethod
     def read(cls, members: object) -> Self:
-        """Reads a request from a JSON value. Raises RequestError that names the members at fault."""
+        """Read a request from a JSON value. Raises RequestError that names the members at fault."""
         if not isinstance(members, dict):
             raise RequestError(f"the body is not a JSON object: send one such as {cls.example_text()}")
         try:
@@ -60,7 +60,7 @@ class Request(BaseModel):
 
     @classmethod
     def like(cls, other: Request, **members: Any) -> Self:
-        """Copies the members that another request shares with this class, and adds ``members``."""
+        """Copy the members that another request shares with this class, and add ``members``."""
         shared = {name: value for name, value in other if name in cls.model_fields}
         return cls.model_construct(**shared | members)
 
@@ -76,7 +76,7 @@ class Request(BaseModel):
 
 
 def as_read(form: Any, read: Callable[[Any, Callable[[Any], Any]], Any]) -> GetPydanticSchema:
-    """Annotates a member whose JSON value has the type ``form``, and is held as the result of ``read``.
+    """Annotate a member whose JSON value has the type ``form``, and is held as the result of ``read``.
 
     ``read`` gets the caller's value, and the function that validates the form.
     """
@@ -86,7 +86,7 @@ def as_read(form: Any, read: Callable[[Any, Callable[[Any], Any]], Any]) -> GetP
 
 
 def one_of(first: StrEnum, *others: StrEnum) -> GetPydanticSchema:
-    """Annotates a member whose value is one of these names."""
+    """Annotate a member whose value is one of these names."""
     names = core_schema.literal_schema([str(name) for name in (first, *others)])
     return GetPydanticSchema(
         lambda _, __: core_schema.no_info_before_validator_function(
@@ -97,7 +97,7 @@ def one_of(first: StrEnum, *others: StrEnum) -> GetPydanticSchema:
 
 
 def _listed(listed: Any, handler: Callable[[Any], Any]) -> Any:
-    """Accepts any Python sequence, and reports faults as for a JSON list."""
+    """Accept any Python sequence, and report faults as for a JSON list."""
     return handler(list[get_args(listed)[0]]) | {"strict": False}  # type: ignore[misc] # a type that is made
 
 

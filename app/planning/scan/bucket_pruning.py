@@ -37,7 +37,7 @@ class BucketPruning:
     warnings: list[str]
 
     def prune(self, state: PlanState) -> None:
-        """Skips files in buckets where no row can match."""
+        """Skip files in buckets where no row can match."""
         schema = self.version.schema
         match schema.bucket_mode:
             case BucketMode.HASH_FIXED if schema.options.bucket_function in set(BucketFunction):
@@ -110,7 +110,7 @@ class BucketPruning:
         return outside
 
     def _is_stable(self, key: Sequence[DataField]) -> bool:
-        """Returns True if key columns hash alike in every schema with which rows may have been written."""
+        """Return True if key columns hash alike in every schema with which rows may have been written."""
         # All schemas, not those of the files: a compaction stamps a newer one but leaves rows in their
         # buckets.
         version = self.version
@@ -139,7 +139,7 @@ MAX_KEYS: Final = 1000
 
 
 def pinned_keys(predicate: BoundPredicate, fields: Sequence[DataField]) -> list[tuple[Value, ...]] | None:
-    """Returns every key that can match, in the order of ``fields``; None if the filter does not pin them all.
+    """Return every key that can match, in the order of ``fields``; None if the filter does not pin them all.
 
     An empty list means that no key can match (``a = 1 AND a = 2``).
     """
@@ -165,7 +165,7 @@ def _stored_forms(allowed: frozenset[Value], field: DataField) -> Iterator[Value
 
 
 def _allowed(predicate: BoundPredicate, field: DataField) -> frozenset[Value] | None:
-    """Returns a set that holds every value of ``field`` in matching rows; None if nothing bounds it."""
+    """Return a set that holds every value of ``field`` in matching rows; None if nothing bounds it."""
 
     def of_leaf(leaf: BoundLeaf | Constant | Unknown) -> frozenset[Value] | None:
         match leaf:

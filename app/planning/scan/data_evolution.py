@@ -46,7 +46,7 @@ def judge_groups(
     indexes: IndexFilter,
     global_indexes: GlobalIndexes,
 ) -> RowIdGroups:
-    """Groups the kept files, ascending, by their rows, and skips groups without a matching row."""
+    """Group the kept files, ascending, by their rows, and skip groups without a matching row."""
     columns = GroupColumns.of(values.bounds.version, files, values.bounds)
     groups = columns.groups
     several = groups.sizes > 1
@@ -77,7 +77,7 @@ def judge_groups(
 def _by_predicate(
     state: PlanState, groups: RowIdGroups, several: NDArray[np.bool_]
 ) -> Iterator[tuple[BoundPredicate, NDArray[np.int64]]]:
-    """Yields the kept groups of several files, by the filter inside their partition."""
+    """Yield the kept groups of several files, by the filter inside their partition."""
     if not several.any():
         return
     codes = state.predicate_codes[groups.leads]
@@ -88,7 +88,7 @@ def _by_predicate(
 
 
 def keep_deleted_together(state: PlanState, groups: RowIdGroups) -> None:
-    """Decides groups as a whole where deletion vectors skipped some of their files.
+    """Decide groups as a whole where deletion vectors skipped some of their files.
 
     The vector of a group's oldest data file deletes rows of the group. If it deletes all of them, the group
     is skipped; otherwise no file is, whatever the vectors of other files delete.
@@ -195,7 +195,7 @@ class _GroupFilter:
         return none
 
     def _part(self, predicate: BoundPredicate) -> int | None:
-        """Returns the file that has all columns of a predicate; None for several, or if it is unknown."""
+        """Return the file that has all columns of a predicate; None for several, or if it is unknown."""
 
         def of_leaf(leaf: BoundLeaf | Constant | Unknown) -> int | None:
             return self.part_of.get(leaf.field.id) if isinstance(leaf, BoundLeaf) else None

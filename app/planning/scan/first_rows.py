@@ -90,7 +90,7 @@ class _Standings:
         )
 
     def points(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Returns ``(candidate, place, rows)``: this many sure rows are at or before the place."""
+        """Return ``(candidate, place, rows)``: this many sure rows are at or before the place."""
         certain = np.flatnonzero(self.sure_values > 0)
         first = np.where(self.best_is_row[certain], 1, 0)
         return (
@@ -109,7 +109,7 @@ def beyond_top_n(
     nulls_first: bool,
     single_key: bool,
 ) -> NDArray[np.bool_]:
-    """Returns True for candidates without a row of the answer, shape (m,)."""
+    """Return True for candidates without a row of the answer, shape (m,)."""
     if limit == 0:
         return np.ones(len(candidates.whole), np.bool_)
     standings = _Standings.of(candidates, column_type, descending=descending)
@@ -167,9 +167,9 @@ _ABOVE_BLANKS: Final = b"!"
 def keep_first_rows(
     state: PlanState, top: TopN, names: Names, bounds: FileBounds, indexes: IndexFilter
 ) -> str | None:
-    """Skips files without one of the first rows, and narrows the others to rows that can be among them.
+    """Skip files without one of the first rows, and narrow the others to rows that can be among them.
 
-    Returns a warning if the step cannot decide. Raises FilterError if a sort column is not in the table.
+    Return a warning if the step cannot decide. Raises FilterError if a sort column is not in the table.
     """
     fields = [names.sort_column(key.column) for key in top.order_by]
     if not fields:
@@ -216,7 +216,7 @@ def keep_first_rows(
 
 
 def enough_for_limit(state: PlanState, limit: int) -> None:
-    """Skips all other files once some are sure to hold ``limit`` rows of the answer."""
+    """Skip all other files once some are sure to hold ``limit`` rows of the answer."""
     files = state.left()
     sure = np.where(state.is_exact(files), state.rows_left[files], 0)
     running_total = np.cumsum(sure)
@@ -255,7 +255,7 @@ def _narrow(
 
 
 def padded_bounds(bounds: ColumnBounds, length: int) -> ColumnBounds:
-    """Converts the bounds of a CHAR column from stored values to padded ones, which ORDER BY compares."""
+    """Convert the bounds of a CHAR column from stored values to padded ones, which ORDER BY compares."""
     assert isinstance(bounds.high, pa.LargeBinaryArray)  # noqa: S101 - the form of strings
     # Padding only makes a value greater, so the smallest stored value is a lower bound of padded ones, too. A
     # padded value exceeds the largest stored one only if that begins with it and continues with a byte below

@@ -95,7 +95,7 @@ class GlobalIndexes:
     """Rows that the usable indexes of a column cover, whether or not their search came to its end."""
 
     def test(self, state: PlanState, groups: RowIdGroups) -> None:
-        """Skips the files of groups that are kept so far, and in which no row can match."""
+        """Skip the files of groups that are kept so far, and in which no row can match."""
         kept = np.flatnonzero(state.is_left(groups.leads) & groups.same_rows)
         codes = state.predicate_codes[groups.leads[kept]]
         predicates = {code: state.predicates[code] for code in np.unique(codes).tolist()}
@@ -118,7 +118,7 @@ class GlobalIndexes:
         self._warn_of_uncovered_rows(groups, kept, matches)
 
     def find_rows(self, state: PlanState, claim: Callable[[int], None]) -> None:
-        """Notes the rows that can match, of files that are kept; ``claim`` claims their memory."""
+        """Note the rows that can match, of files that are kept; ``claim`` claims their memory."""
         for judged in self._judged:
             kept = state.is_left(judged.files)
             files, first = judged.files[kept], judged.first_rows[kept]
@@ -139,7 +139,7 @@ class GlobalIndexes:
                     state.skip(np.array([file]), SkipStep.GLOBAL_INDEX, evidence="its indexes share no row")
 
     def keep_covered(self, state: PlanState, indexes: IndexFilter) -> None:
-        """Notes files as matched that are kept, and whose rows an index covers."""
+        """Note files as matched that are kept, and whose rows an index covers."""
         for files in self._covered:
             state.keep(files[state.is_left(files) & ~indexes.is_unreadable(files)], KeepReason.MATCHED)
 
@@ -173,7 +173,7 @@ class GlobalIndexes:
         jobs: Sequence[_Job],
         results: Sequence[SearchResult],
     ) -> Matches:
-        """Joins the results of a test; where ranges overlap, a row may match that any of them finds."""
+        """Join the results of a test; where ranges overlap, a row may match that any of them finds."""
         condition = condition_of(test)
         asked: list[SearchResult] = []
         failed: set[IndexedRange] = set()
@@ -301,7 +301,7 @@ class GlobalIndexes:
     def _warn_of_uncovered_rows(
         self, groups: RowIdGroups, kept: NDArray[np.int64], matches: Mapping[BoundLeaf, Matches]
     ) -> None:
-        """Warns of rows that no index covers, which readers may leave out by themselves."""
+        """Warn of rows that no index covers, which readers may leave out by themselves."""
         if self.version.schema.options.global_index_search_mode != "fast":
             return
         first, last = groups.first_rows[kept], groups.last_rows[kept]

@@ -79,7 +79,7 @@ class IndexFilter:
     _unasked: set[int] = field(default_factory=set)
 
     def test(self, state: PlanState, files: NDArray[np.int64]) -> None:
-        """Skips files without a matching row, of files that statistics leave undecided, ascending."""
+        """Skip files without a matching row, of files that statistics leave undecided, ascending."""
         for predicate, members in state.by_predicate(files):
             reason = KeepReason.NO_INDEX if wanted_indexes(predicate) else KeepReason.NOT_DECIDABLE
             state.keep(members, reason)
@@ -95,7 +95,7 @@ class IndexFilter:
     def without_match(
         self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate
     ) -> NDArray[np.bool_]:
-        """Returns True for ascending files in which no row satisfies a part of the filter."""
+        """Return True for ascending files in which no row satisfies a part of the filter."""
         if not self.version.schema.options.file_index_read:
             return np.zeros(len(files), np.bool_)
         self._test(state, files[self.indexes.has_index(files)], predicate)
@@ -105,7 +105,7 @@ class IndexFilter:
         return none
 
     def is_unreadable(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Returns True for files whose index was asked and could not be used."""
+        """Return True for files whose index was asked and could not be used."""
         if not self._unreadable:
             return np.zeros(len(files), np.bool_)
         return np.isin(files, list(self._unreadable))
@@ -121,7 +121,7 @@ class IndexFilter:
         return len(self._unasked)
 
     def find_rows(self, state: PlanState) -> None:
-        """Records the rows that can match in raw convertible files that are kept."""
+        """Record the rows that can match in raw convertible files that are kept."""
         narrowing, self._narrowing = self._narrowing, []
         for predicate, pairs in groupby(narrowing, key=lambda pair: pair[0]):
             files = np.sort(np.concatenate([members for _, members in pairs]))
@@ -135,7 +135,7 @@ class IndexFilter:
     def open_ordered(
         self, state: PlanState, files: NDArray[np.int64], column: str
     ) -> Iterator[tuple[int, FileIndex]]:
-        """Opens the indexes of files that have a range bitmap on a column."""
+        """Open the indexes of files that have a range bitmap on a column."""
         if not self.version.schema.options.file_index_read:
             return
         indexed = files[self.indexes.has_index(files)]
@@ -147,7 +147,7 @@ class IndexFilter:
         self._report_failures(state, indexed)
 
     def unreadable(self, state: PlanState, file: int, error: PaimonIndexError) -> None:
-        """Keeps a file whose index cannot be used, and warns once."""
+        """Keep a file whose index cannot be used, and warn once."""
         at = np.array([file])
         state.keep(at, KeepReason.INDEX_UNREADABLE)
         if file in self._unreadable:
@@ -229,7 +229,7 @@ class IndexFilter:
         stacked: Stacked,
         predicate: BoundPredicate,
     ) -> None:
-        """Records each index's answer in the explanation; decides nothing."""
+        """Record each index's answer in the explanation. Decide nothing."""
         if self.budget.out_of_time() and asks_much(predicate):
             return
         row_counts, out_of_time = state.files.columns.row_counts, self.budget.out_of_time
@@ -276,7 +276,7 @@ _NUMERIC: Final = frozenset({TypeRoot.DECIMAL, *INTEGER_BITS, *FLOATING_ROOTS})
 def in_file_schema(
     predicate: BoundPredicate, schema: TableSchema, file_schema: TableSchema
 ) -> BoundPredicate:
-    """Rewrites a filter in the file's columns; Unknown stands for parts that do not carry over."""
+    """Rewrite a filter in the file's columns; Unknown stands for parts that do not carry over."""
 
     def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
         return _leaf(part, schema, file_schema) if isinstance(part, BoundLeaf) else part
@@ -321,12 +321,12 @@ def _leaf(leaf: BoundLeaf, schema: TableSchema, file_schema: TableSchema) -> Bou
 
 
 def _same_form(written: DataType, present: DataType) -> bool:
-    """Returns True if both types store a value in one form; DATE and TIMESTAMP do not."""
+    """Return True if both types store a value in one form; DATE and TIMESTAMP do not."""
     return (written.root is TypeRoot.DATE) == (present.root is TypeRoot.DATE)
 
 
 def _literal(value: Value, data_type: DataType, written: DataType) -> Literal | None:
-    """Returns a value of a column's present type as a literal for the written one; None if it has none.
+    """Return a value of a column's present type as a literal for the written one; None if it has none.
 
     :func:`bounds_cast` has a cast between the types, so that no value is rounded.
     """

@@ -154,7 +154,7 @@ def _part(entry: IndexEntry, kind: str, row_count: int, column: DataField) -> Pa
 
 
 def _why_not(version: Version, column: DataField) -> str | None:
-    """Returns the reason to trust no index of a column; None if there is none."""
+    """Return the reason to trust no index of a column; None if there is none."""
     schema = version.schema
     if schema.options.global_index_ignores_updates:
         return (
@@ -173,7 +173,7 @@ def _why_not(version: Version, column: DataField) -> str | None:
 
 
 def _schemas(version: Version) -> list[TableSchema]:
-    """Reads the schemas up to the newest of a version, each with its own options."""
+    """Read the schemas up to the newest of a version, each with its own options."""
     snapshot, own = version.resolved.snapshot, version.schema.id
     newest = own if snapshot is None else max(own, snapshot.schema_id)
     # A version has the newest options, which may differ from those that its schema had.
@@ -182,7 +182,7 @@ def _schemas(version: Version) -> list[TableSchema]:
 
 
 def _names_before_updates(version: Version) -> frozenset[str]:
-    """Names index files that updates may have ignored since."""
+    """Name index files that updates may have ignored since."""
     ignoring = [each.id for each in _schemas(version) if each.options.global_index_ignores_updates]
     snapshot = version.resolved.snapshot
     if snapshot is None or not ignoring:
@@ -196,7 +196,7 @@ def _names_before_updates(version: Version) -> frozenset[str]:
 
 
 def _last_under(version: Version, snapshot: Snapshot, schema_id: int) -> Snapshot:
-    """Returns a snapshot whose missing index files were committed under later schemas than this one."""
+    """Return a snapshot whose missing index files were committed under later schemas than this one."""
     first, branch = snapshot.id - _MOST_SNAPSHOTS, version.resolved.branch
     listed = version.table.snapshots(branch, first, _MOST_SNAPSHOTS).entries.values()
     retained = [each for each in listed if each.id <= snapshot.id]

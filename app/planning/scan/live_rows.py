@@ -33,7 +33,7 @@ class LiveRows:
     wants_positions: bool
 
     def apply(self, state: PlanState) -> None:
-        """Counts the live rows of each kept file, and skips files without any."""
+        """Count the live rows of each kept file, and skip files without any."""
         kept = state.left()
         numbers = self.version.vector_numbers(kept)
         if not (numbers >= 0).any():
@@ -77,7 +77,7 @@ class LiveRows:
 
 
 def every_position(row_count: int) -> Positions:
-    """Returns all positions of a file."""
+    """Return all positions of a file."""
     return BitMap(range(row_count)) if row_count <= _ROWS_OF_32_BITS else BitMap64(range(row_count))
 
 

@@ -50,7 +50,7 @@ from app.types.binary_row import RowColumns
 def needed_manifests(
     version: Version, predicate: BoundPredicate, warnings: list[str]
 ) -> NeededManifests | None:
-    """Selects the manifests that a filter needs; None for all.
+    """Select the manifests that a filter needs; None for all.
 
     Damaged bounds add to ``warnings``, and all manifests of their list are needed. Raises
     SnapshotExpiredError if the version expired, CorruptMetadataError if a manifest list is damaged.
@@ -92,7 +92,7 @@ def _may_match(
 
 
 def prune_partitions(state: PlanState, version: Version) -> None:
-    """Reduces the filter of each file by its partition's values, and skips files for which it is false."""
+    """Reduce the filter of each file by its partition's values, and skip files for which it is false."""
     [predicate] = state.predicates
     keys = {field.id: at for at, field in enumerate(version.schema.partition_fields)}
     tests = [
@@ -176,7 +176,7 @@ def _bounds(rows: RowColumns, position: int, field: DataField) -> ColumnBounds:
 
 
 def specialise(predicate: BoundPredicate, verdicts: Mapping[int, int]) -> BoundPredicate:
-    """Replaces the parts on partition columns by their verdicts, by ``id`` of the part."""
+    """Replace the parts on partition columns by their verdicts, by ``id`` of the part."""
 
     def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
         # By identity: equal leaves may occur twice, and comparing long lists costs more than deciding both.
@@ -187,7 +187,7 @@ def specialise(predicate: BoundPredicate, verdicts: Mapping[int, int]) -> BoundP
 
 
 def only_on(predicate: BoundPredicate, field_ids: frozenset[int]) -> BoundPredicate:
-    """Weakens a filter to the given columns: rows that satisfy the filter satisfy the result."""
+    """Weaken a filter to the given columns: rows that satisfy the filter satisfy the result."""
 
     def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
         match part:

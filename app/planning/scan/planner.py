@@ -78,7 +78,7 @@ class Decisions:
     claim: Claiming
 
     def plan(self) -> Plan:
-        """Makes the answer. Raises MemoryShortError, LimitExceededError for lack of memory."""
+        """Make the answer. Raises MemoryShortError, LimitExceededError for lack of memory."""
         if not self.request.explain:
             files = sum(map(len, self.state.left_in_parts()))
             rows = max(self.state.answer_bytes, len(self.state.positions) * FILE_BYTES)
@@ -97,7 +97,7 @@ def decide(
     budget: Budget = UNBOUNDED,
     claim: Claiming = lambda _: None,
 ) -> Decisions:
-    """Decides which files of a version a request needs. Ignores the request's selector.
+    """Decide which files of a version a request needs. Ignore the request's selector.
 
     ``claim`` claims memory: for an explanation before it begins, for rows as indexes find them, for files
     before they are listed.
@@ -158,7 +158,7 @@ class Planner:
     claim: Claiming = lambda _: None
 
     def run(self) -> PlanState:
-        """Decides every requested file."""
+        """Decide every requested file."""
         version, request = self.version, self.request
         files = version.files()
         named = self.named
@@ -239,7 +239,7 @@ class Planner:
     def _test_values(
         self, state: PlanState, values: ValueFilter, indexes: IndexFilter, parts: Iterable[NDArray[np.int64]]
     ) -> None:
-        """Skips files without a match by statistics or indexes, in ascending parts."""
+        """Skip files without a match by statistics or indexes, in ascending parts."""
         for part in parts:
             indexes.test(state, values.test_values(state, part))
 
@@ -274,7 +274,7 @@ class Planner:
         return first_rows or request.selection is not SelectionForm.NONE
 
     def _with_whole_buckets(self, named: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-        """Adds to named files the others of their buckets, if files may merge; None stands for all files."""
+        """Add to named files the others of their buckets, if files may merge; None stands for all files."""
         schema = self.version.schema
         if named is None or not (schema.primary_keys or schema.options.data_evolution):
             return named
@@ -325,7 +325,7 @@ _MOST_TESTS: Final = 5
 
 
 def narrowing_warnings(state: PlanState, predicate: BoundPredicate) -> list[str]:
-    """Returns warnings that name ways to narrow the answer, for the filters of kept files."""
+    """Return warnings that name ways to narrow the answer, for the filters of kept files."""
     if not any(isinstance(part, Unknown) for part in leaves(predicate)):
         return []
     counts = state.count_left()
@@ -335,7 +335,7 @@ def narrowing_warnings(state: PlanState, predicate: BoundPredicate) -> list[str]
 
 
 def undecided_warnings(state: PlanState, bounded: Container[tuple[str, bool]], version: Version) -> list[str]:
-    """Counts files kept because neither bounds nor an index decide a test, and says what would.
+    """Count files kept because neither bounds nor an index decide a test, and say what would.
 
     ``bounded``: columns of which some file has bounds (False), or counts of NULLs (True).
     """

@@ -60,7 +60,7 @@ class RowIdGroups:
 
     @classmethod
     def of(cls, all_files: Files, files: NDArray[np.int64]) -> Self:
-        """Groups those files that say which rows they hold, and hold any.
+        """Group those files that say which rows they hold, and hold any.
 
         With each of the ascending files go all others of its bucket that a read has to see.
         """
@@ -111,7 +111,7 @@ class RowIdGroups:
         return _BYTES_OF_MEMBER * len(self.members) + _BYTES_OF_GROUP * len(self.starts)
 
     def members_of(self, groups: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Selects the files of groups."""
+        """Select the files of groups."""
         is_chosen = np.zeros(len(self.starts), np.bool_)
         is_chosen[groups] = True
         return self.members[is_chosen[self.numbers]]
@@ -146,7 +146,7 @@ class GroupColumns:
 
     @classmethod
     def of(cls, version: Version, files: NDArray[np.int64], statistics: FileBounds) -> Self:
-        """Groups files, as in :meth:`RowIdGroups.of`; the groups of all files are kept with the version."""
+        """Group files, as in :meth:`RowIdGroups.of`; the groups of all files are kept with the version."""
         all_files = version.files()
         derived = version.contents().derived if len(files) == len(all_files) else Derived()
         make = partial(RowIdGroups.of, all_files, files)
@@ -159,7 +159,7 @@ class GroupColumns:
         return self.derived.get_or_make(("holders", column_id), make, lambda places: places.nbytes)
 
     def count_holders(self, column_id: int) -> NDArray[np.int64]:
-        """Counts the files of each group that hold a column, shape (groups,)."""
+        """Count the files of each group that hold a column, shape (groups,)."""
         groups = self.groups
         return np.bincount(groups.numbers[self._holds(column_id)], minlength=len(groups.starts))
 

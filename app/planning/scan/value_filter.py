@@ -44,7 +44,7 @@ class ValueFilter:
     def test_keys(
         self, state: PlanState, files: NDArray[np.int64], key_part: Callable[[BoundPredicate], BoundPredicate]
     ) -> None:
-        """Skips files by their range of keys; ``key_part`` weakens a filter to the key columns."""
+        """Skip files by their range of keys; ``key_part`` weakens a filter to the key columns."""
         for predicate, members in state.by_predicate(files):
             part = key_part(predicate)
             if part == ALWAYS_TRUE:
@@ -58,9 +58,9 @@ class ValueFilter:
     def test_values(
         self, state: PlanState, files: NDArray[np.int64], bounds: Bounds | None = None
     ) -> NDArray[np.int64]:
-        """Skips files without a matching row, and marks files in which every row matches as proven.
+        """Skip files without a matching row, and mark files in which every row matches as proven.
 
-        ``files``: ascending. ``bounds``: replaces each file's own bounds. Returns the undecided files,
+        ``files``: ascending. ``bounds``: replaces each file's own bounds. Return the undecided files,
         ascending.
         """
         undecided: list[NDArray[np.int64]] = []
@@ -86,7 +86,7 @@ class ValueFilter:
     def _note_distrusted(
         self, state: PlanState, predicate: BoundPredicate, files: NDArray[np.int64], step: SkipStep
     ) -> None:
-        """Marks files that the bounds would skip if the engine alone had written them."""
+        """Mark files that the bounds would skip if the engine alone had written them."""
         reasons = _reasons_for_distrust(predicate)
         if self.bounds.is_of_engine or not reasons:
             return

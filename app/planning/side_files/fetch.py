@@ -63,7 +63,7 @@ class Fronts:
         claim: Claim,
         room: int,
     ) -> Self:
-        """Reads the first bytes of files.
+        """Read the first bytes of files.
 
         Args:
             before: data with which the data of ``contents`` begin.
@@ -123,7 +123,7 @@ class _Contents:
         self._claim = claim
 
     def put(self, at: int, content: bytes) -> LimitExceededError | None:
-        """Adds a string; returns the error if there can never be memory for it. Raises MemoryShortError."""
+        """Add a string; return the error if there can never be memory for it. Raises MemoryShortError."""
         needed = len(self._data) + len(content) + self._other_bytes
         if needed > self._claim.size:
             try:
@@ -135,7 +135,7 @@ class _Contents:
         return None
 
     def column(self) -> BytesColumn:
-        """Returns all strings."""
+        """Return all strings."""
         return BytesColumn(np.frombuffer(self._data, np.uint8), self._starts, self._lengths)
 
 
@@ -158,7 +158,7 @@ class Payloads:
         places: NDArray[np.int64],
         requested: WantedIndexes,
     ) -> Self:
-        """Fetches the payloads of the requested indexes.
+        """Fetch the payloads of the requested indexes.
 
         Args:
             rows: int64, shape (n,): rows of the files in their manifest.
@@ -208,7 +208,7 @@ def _column(payloads: Sequence[bytes | None]) -> BytesColumn:
 
 
 def _part(front: bytes | None, start: int, length: int) -> bytes | None:
-    """Returns a range of a file from its front; None if the front does not hold all of it."""
+    """Return a range of a file from its front; None if the front does not hold all of it."""
     if front is None:
         return None
     part = front[start : start + length]

@@ -67,7 +67,7 @@ class FileIndexes:
     _unloaded: set[int] = field(default_factory=set)
 
     def has_index(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Returns True for each of ascending ``files`` with an index.
+        """Return True for each of ascending ``files`` with an index.
 
         Raises CorruptMetadataError if a file has more than one.
         """
@@ -79,7 +79,7 @@ class FileIndexes:
         return having
 
     def path(self, file: int) -> str:
-        """Returns the path of the file that has a file's index."""
+        """Return the path of the file that has a file's index."""
         version = self.version
         number, row = version.files().place(file)
         if version.files().manifests[number].embedded_indexes.lengths[row] < 0:
@@ -89,9 +89,9 @@ class FileIndexes:
         )
 
     def stacks(self, files: NDArray[np.int64], requested: WantedIndexes) -> Iterator[Stacked]:
-        """Yields the indexes of ascending ``files``, which must have one, in as few stacks as memory allows.
+        """Yield the indexes of ascending ``files``, which must have one, in as few stacks as memory allows.
 
-        Leaves out files whose indexes cannot be read, see :meth:`failures`. Raises DeadlineExceededError.
+        Leave out files whose indexes cannot be read, see :meth:`failures`. Raises DeadlineExceededError.
         """
         segments_to_open: list[_SegmentFiles] = []
         all_files = self.version.files()
@@ -123,7 +123,7 @@ class FileIndexes:
                 self._unloaded.update(files[segment.at[is_missing]].tolist())
 
     def load_shared(self, column: str) -> None:
-        """Loads from the shared cache the index files that filters on a column ask.
+        """Load from the shared cache the index files that filters on a column ask.
 
         Raises CorruptMetadataError if a file has more than one.
         """
@@ -136,7 +136,7 @@ class FileIndexes:
     def _open_segments(
         self, segments: Iterable[_SegmentFiles], requested: WantedIndexes
     ) -> Iterator[tuple[_SegmentFiles, Opened]]:
-        """Yields each segment opened, in order; reads the next ones while the caller uses one."""
+        """Yield each segment opened, in order; read the next ones while the caller uses one."""
         in_flight: deque[tuple[_SegmentFiles, Future[Opened]]] = deque()
         # Bounds the fronts of all segments in flight: large segments are read one ahead only.
         front_bytes = 0
@@ -176,7 +176,7 @@ class FileIndexes:
     def open(
         self, files: NDArray[np.int64], requested: WantedIndexes
     ) -> Iterator[tuple[int, FileIndex | CorruptIndexError]]:
-        """Yields the indexes of single files, or the errors of files that cannot be decoded."""
+        """Yield the indexes of single files, or the errors of files that cannot be decoded."""
         for stacked in self.stacks(files, requested):
             yield from _single_indexes(stacked, files)
             # Frees the stack before the next one is loaded.
@@ -188,11 +188,11 @@ class FileIndexes:
         return not self._unloaded
 
     def not_loaded(self, files: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Selects the files whose indexes were not asked before the budget was used up."""
+        """Select the files whose indexes were not asked before the budget was used up."""
         return files[np.isin(files, list(self._unloaded))] if self._unloaded else files[:0]
 
     def passing_warnings(self) -> list[str]:
-        """Returns warnings about this plan, which may not hold for the next one."""
+        """Return warnings about this plan, which may not hold for the next one."""
         if not self._unloaded:
             return []
         warning = (
@@ -203,7 +203,7 @@ class FileIndexes:
         return [warning]
 
     def lasting_warnings(self) -> list[str]:
-        """Returns warnings about every plan that asks these indexes."""
+        """Return warnings about every plan that asks these indexes."""
         if self._held <= self._capacity:
             return []
         warning = (
@@ -222,7 +222,7 @@ class FileIndexes:
         return self.version.source.caches.file_indexes.capacity
 
     def failures(self, files: NDArray[np.int64]) -> Iterator[tuple[int, PaimonIndexError]]:
-        """Yields the errors met so far in reading indexes of ascending ``files``."""
+        """Yield the errors met so far in reading indexes of ascending ``files``."""
         for number, part, rows in self.version.files().by_manifest(files):
             failures = self._side_indexes[number].failures if number in self._side_indexes else {}
             if failures:
@@ -259,9 +259,9 @@ def _single_indexes(
 
 
 def open_declared(version: Version) -> None:
-    """Opens in advance the statistics and available indexes that filters on indexed columns ask first.
+    """Open in advance the statistics and available indexes that filters on indexed columns ask first.
 
-    Reads embedded indexes and the shared cache only. Raises CorruptMetadataError if statistics are damaged,
+    Read embedded indexes and the shared cache only. Raises CorruptMetadataError if statistics are damaged,
     or a file has two index files.
     """
     files, bounds, indexes = version.files(), FileBounds(version), FileIndexes(version, reach=Reach.STORE)
@@ -279,9 +279,9 @@ def open_declared(version: Version) -> None:
 
 
 def read_indexes(version: Version, columns: Iterable[str]) -> Iterator[None]:
-    """Reads the index files that filters on some columns ask, unless caches and the shared tier have them.
+    """Read the index files that filters on some columns ask, unless caches and the shared tier have them.
 
-    Yields after each part; leaves out files whose indexes cannot be read. Raises CorruptMetadataError if a
+    Yield after each part; leave out files whose indexes cannot be read. Raises CorruptMetadataError if a
     file has two index files.
     """
     # One at a time: the queue of writes to the shared cache is bounded, and the caller flushes it.

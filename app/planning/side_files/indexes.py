@@ -75,11 +75,11 @@ class SideIndexes:
     held: dict[Hashable, int] = field(default_factory=dict)
 
     def has_index(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Returns True for files with an index file. Raises CorruptMetadataError for a file with two."""
+        """Return True for files with an index file. Raises CorruptMetadataError for a file with two."""
         return self._names.lengths[rows] >= 0
 
     def paths(self, rows: NDArray[np.int64]) -> list[str]:
-        """Returns the paths of the index files of data files with one each."""
+        """Return the paths of the index files of data files with one each."""
         manifest, source, names = self.manifest, self.source.data, self._names.take(rows)
         locate = cache(lambda code, bucket: source.locate(manifest.partitions[code], bucket))
         above = [
@@ -97,11 +97,11 @@ class SideIndexes:
         return [f"{place}/{(name or b'').decode()}" for place, name in zip(above, names, strict=True)]
 
     def segments(self, rows: NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:
-        """Cuts ascending rows into segments: the first row of each, and the range of ``rows`` in it."""
+        """Cut ascending rows into segments: the first row of each, and the range of ``rows`` in it."""
         return runs(rows, FILES_OF_HEADS)
 
     def open_cached(self, first: int, rows: NDArray[np.int64], requested: WantedIndexes) -> Opened:
-        """Opens a segment, from row ``first`` on, as far as memory and disk hold it."""
+        """Open a segment, from row ``first`` on, as far as memory and disk hold it."""
         opened = Opened.of(first, self._cached_heads(first), rows, requested)
         for part in opened.parts:
             body = self._cached_body(part)
@@ -111,13 +111,13 @@ class SideIndexes:
         return opened
 
     def is_at_hand(self, opened: Opened) -> bool:
-        """Returns True if nothing of a segment has to be read."""
+        """Return True if nothing of a segment has to be read."""
         return len(opened.bodies) == len(opened.parts) and not len(self._readable(opened.lacking))
 
     def open(self, first: int, rows: NDArray[np.int64], requested: WantedIndexes, reach: Reach) -> Opened:
-        """Opens a segment as far as ``reach`` allows: all heads, and payloads where they are small.
+        """Open a segment as far as ``reach`` allows: all heads, and payloads where they are small.
 
-        Leaves out unreadable files, see ``failures``. Raises DeadlineExceededError, MemoryShortError.
+        Leave out unreadable files, see ``failures``. Raises DeadlineExceededError, MemoryShortError.
         """
         opened = self.open_cached(first, rows, requested)
         if len(self._readable(opened.lacking)):
@@ -142,7 +142,7 @@ class SideIndexes:
         return opened
 
     def stacks(self, opened: Opened, reach: Callable[[], Reach]) -> Iterator[Found]:
-        """Yields the indexes requested of an open segment, part by part; leaves out unreadable files."""
+        """Yield the indexes requested of an open segment, part by part; leave out unreadable files."""
         yield from opened.ready
         for part in opened.parts:
             check_deadline()
@@ -268,7 +268,7 @@ class SideIndexes:
         segment: Segment,
         expected_bytes: int = 0,
     ) -> Segment:
-        """Returns the segment from the shared cache if it has more files than this one."""
+        """Return the segment from the shared cache if it has more files than this one."""
         shared = None if entry is None else _restored(entry, entry.fetch(expected_bytes), restore)
         if shared is None or shared.loaded_files <= segment.loaded_files:
             return segment
@@ -283,7 +283,7 @@ class SideIndexes:
         at_hand: NDArray[np.bool_],
         first: int,
     ) -> Segment:
-        """Stores a segment that has grown, and shares it once no file of it needs reading any more."""
+        """Store a segment that has grown, and share it once no file of it needs reading any more."""
         if entry is not None:
             columns = value_columns(segment.stored())
             if is_worth_keeping(segment):
@@ -296,7 +296,7 @@ class SideIndexes:
         return segment
 
     def _is_shareable(self, at_hand: NDArray[np.bool_], first: int) -> bool:
-        """Returns True if a segment has all files of the version, except those that nobody can read."""
+        """Return True if a segment has all files of the version, except those that nobody can read."""
         live = between(self.live(), first, first + len(at_hand))
         live = live[self.has_index(live)]
         lacking = live[~at_hand[live - first]]
@@ -336,11 +336,11 @@ def _restored(
 
 
 def _may_pass(why: PaimonIndexError) -> bool:
-    """Returns True if another process may be able to read the file."""
+    """Return True if another process may be able to read the file."""
     return isinstance(why, StorageError | MemoryShortError) and not isinstance(why, FileMissingError)
 
 
 def between(ascending: NDArray[np.int64], first: int, end: int) -> NDArray[np.int64]:
-    """Selects ascending numbers from ``first`` on that are less than ``end``."""
+    """Select ascending numbers from ``first`` on that are less than ``end``."""
     start, stop = np.searchsorted(ascending, (first, end))
     return ascending[start:stop]

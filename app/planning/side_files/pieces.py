@@ -215,7 +215,7 @@ class _Loads:
         self.claim.grow_to(self.held_bytes + size)
 
     def _fitting(self, sizes: Sequence[int]) -> int:
-        """Claim memory for the first pieces; returns how many. One by one they go on if memory is short."""
+        """Claim memory for the first pieces; return how many. One by one they go on if memory is short."""
         ends = [*accumulate(sizes)]
         count = max(1, bisect_right(ends, LEDGER.portion / self.expansion))
         while True:
@@ -262,7 +262,7 @@ def _load(
 
 
 def _decode(content: bytes | PaimonIndexError, path: str, piece: Piece) -> Any:
-    """Decode a piece; returns the damage or the error of one that cannot be used."""
+    """Decode a piece; return the damage or the error of one that cannot be used."""
     if isinstance(content, PaimonIndexError):
         return content
     if len(content) != piece.size:

@@ -43,24 +43,24 @@ class HeadSegment:
 
     @classmethod
     def of(cls, buffers: BytesColumn, sizes: NDArray[np.int64]) -> Self:
-        """Makes a segment of files' fronts: their contents and the bytes of the files, each of shape (n,)."""
+        """Make a segment of files' fronts: their contents and the bytes of the files, each of shape (n,)."""
         whole = buffers.lengths == sizes
         containers = BytesColumn(buffers.data, buffers.starts, np.where(whole, buffers.lengths, NULL_LENGTH))
         return cls(Heads.read(buffers, sizes), whole, StackedIndex.read(containers))
 
     @classmethod
     def none(cls, count: int) -> Self:
-        """Makes an empty segment of ``count`` files."""
+        """Make an empty segment of ``count`` files."""
         return cls.of(BytesColumn.of([None] * count), np.zeros(count, np.int64))
 
     @classmethod
     def restore(cls, stored: Mapping[str, Any]) -> Self:
-        """Reads a segment from an entry."""
+        """Read a segment from an entry."""
         segment = cls.of(stored["buffers"], stored["sizes"])
         return replace(segment, kept=segment.loaded_files)
 
     def stored(self) -> dict[str, Any]:
-        """Returns the columns of the segment's entry."""
+        """Return the columns of the segment's entry."""
         return {"buffers": self.heads.buffers, "sizes": self.heads.sizes}
 
     @property
@@ -94,12 +94,12 @@ class HeadSegment:
         return StackedIndex(self.heads, {})
 
     def has(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Returns True for files, by place, with a head."""
+        """Return True for files, by place, with a head."""
         has_head: NDArray[np.bool_] = self.heads.buffers.lengths[places] >= 0
         return has_head
 
     def with_fronts(self, places: NDArray[np.int64], contents: BytesColumn, sizes: NDArray[np.int64]) -> Self:
-        """Adds the fronts of further files, each array of shape (n,).
+        """Add the fronts of further files, each array of shape (n,).
 
         ``contents``: small files whole, of others the heads; null after a failure. Its data begin with those
         of the segment.
@@ -110,13 +110,13 @@ class HeadSegment:
         return replace(self.of(BytesColumn(contents.data, starts, lengths), all_sizes), kept=self.kept)
 
     def slice(self, start: int, stop: int) -> Heads:
-        """Returns the heads of adjacent files."""
+        """Return the heads of adjacent files."""
         buffers = self.heads.buffers
         part = BytesColumn(buffers.data, buffers.starts[start:stop], buffers.lengths[start:stop])
         return Heads.read(part, self.heads.sizes[start:stop])
 
     def listed(self, requested: WantedIndexes) -> WantedIndexes:
-        """Selects the requested indexes that any file with a head has."""
+        """Select the requested indexes that any file with a head has."""
         return frozenset((column, kind) for column, kind in requested if kind in self.heads.kinds(column))
 
     def largest_body(self, requested: WantedIndexes) -> int:
@@ -162,12 +162,12 @@ class BodySegment:
 
     @classmethod
     def none(cls, heads: Heads) -> Self:
-        """Makes an empty segment of files with these heads."""
+        """Make an empty segment of files with these heads."""
         return cls(np.zeros(len(heads), np.bool_), StackedIndex(heads, {}))
 
     @classmethod
     def restore(cls, stored: Mapping[str, Any], requested: WantedIndexes, heads: Heads) -> Self:
-        """Reads a segment of ``requested`` indexes from an entry."""
+        """Read a segment of ``requested`` indexes from an entry."""
         names = {(column, str(kind)): _payloads_name(column, kind) for column, kind in requested}
         if not all(name in stored for name in names.values()):
             return cls.none(heads)
@@ -177,14 +177,14 @@ class BodySegment:
         return replace(segment, kept=segment.loaded_files)
 
     def stored(self) -> dict[str, Any]:
-        """Returns the columns of the segment's entry."""
+        """Return the columns of the segment's entry."""
         columns = {_payloads_name(*key): column for key, column in (self.index.fetched or {}).items()}
         return {"fetched": self.fetched, **columns}
 
     def with_payloads(
         self, heads: Heads, places: NDArray[np.int64], payloads: Mapping[tuple[str, str], BytesColumn]
     ) -> Self:
-        """Adds the payloads of further files, by column and kind in the order of ``places``.
+        """Add the payloads of further files, by column and kind in the order of ``places``.
 
         ``heads``: of all files of the segment, as far as they are loaded.
         """
@@ -198,7 +198,7 @@ class BodySegment:
 
 
 def body_bytes(heads: Heads, places: NDArray[np.int64], requested: WantedIndexes) -> int:
-    """Sums the bytes of the requested payloads of some files."""
+    """Sum the bytes of the requested payloads of some files."""
     return int(_body_sizes(heads, requested)[places].sum())
 
 
@@ -211,7 +211,7 @@ def _body_sizes(heads: Heads, requested: WantedIndexes) -> NDArray[np.int64]:
 
 
 def merged(strings: BytesColumn, places: NDArray[np.int64], added: BytesColumn) -> BytesColumn:
-    """Replaces strings at some places; shares the added buffer if the column has none."""
+    """Replace strings at some places; share the added buffer if the column has none."""
     starts, lengths = strings.starts.copy(), strings.lengths.copy()
     starts[places] = np.where(added.is_null, 0, added.starts + len(strings.data))
     lengths[places] = added.lengths
@@ -220,17 +220,17 @@ def merged(strings: BytesColumn, places: NDArray[np.int64], added: BytesColumn) 
 
 
 def is_worth_keeping(segment: HeadSegment | BodySegment) -> bool:
-    """Returns True if a segment's entry lacks many of its files."""
+    """Return True if a segment's entry lacks many of its files."""
     return (segment.loaded_files - segment.kept) * _NEW_SHARE > segment.kept
 
 
 def heads_name(first: int) -> str:
-    """Names the entry with the heads of the segment that begins with row ``first``."""
+    """Name the entry with the heads of the segment that begins with row ``first``."""
     return f"heads of index files 2 {first}"
 
 
 def body_name(first: int, size: int, requested: Iterable[tuple[str, str]]) -> str:
-    """Names the entry with the requested indexes of the ``size`` rows from ``first`` on."""
+    """Name the entry with the requested indexes of the ``size`` rows from ``first`` on."""
     names = sorted((column, str(kind)) for column, kind in requested)
     return f"indexes of index files 2 {first} {size} {names}"
 
@@ -295,7 +295,7 @@ class Part:
         return body_bytes(self.heads, self.inside, self.requested)
 
     def restore(self, stored: Mapping[str, Any]) -> BodySegment:
-        """Reads the segment from an entry."""
+        """Read the segment from an entry."""
         return BodySegment.restore(stored, self.requested, self.heads)
 
 
@@ -321,7 +321,7 @@ class Opened:
         requested: WantedIndexes,
         fronts: Mapping[int, bytes] | None = None,
     ) -> Self:
-        """Sorts files by the place of their indexes; ``first``: first row of the segment."""
+        """Sort files by the place of their indexes; ``first``: first row of the segment."""
         at, places, lacking = np.arange(len(rows)), rows - first, rows[:0]
         if not heads.is_complete:
             has_head = heads.has(places)
@@ -346,7 +346,7 @@ class Opened:
 
 
 def runs(ascending: NDArray[np.int64], size: int) -> Iterator[tuple[int, int, int]]:
-    """Cuts ascending numbers at multiples of ``size``. Yields the multiple, start and end of each run."""
+    """Cut ascending numbers at multiples of ``size``. Yield the multiple, start and end of each run."""
     if not len(ascending):
         return
     first = int(ascending[0]) // size

@@ -48,7 +48,7 @@ class NeededManifests:
     rows: int  # Rows of these.
 
     def of(self, manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
-        """Selects the needed ones of all manifests."""
+        """Select the needed ones of all manifests."""
         return tuple(compress(manifests, self.are_needed))
 
     @cached_property
@@ -80,7 +80,7 @@ class VersionFiles:
     def of(
         cls, keys: Sequence[ManifestFile], manifests: Sequence[Manifest], other: VersionFiles | None = None
     ) -> Self:
-        """Gathers the files of a version, starting from those of another version."""
+        """Gather the files of a version, starting from those of another version."""
         shared = 0 if other is None else _common(keys, other.keys)
         if (
             other is None
@@ -100,7 +100,7 @@ class VersionFiles:
         return cls(keys, before.followed_by(FileColumns.of(added, rows)), other.removing, on_disk)
 
     def is_of(self, keys: Sequence[ManifestFile]) -> bool:
-        """Returns True if the version whose manifests have these keys has these files."""
+        """Return True if the version whose manifests have these keys has these files."""
         return len(keys) == len(self.keys) == _common(keys, self.keys)
 
     @property
@@ -110,7 +110,7 @@ class VersionFiles:
 
 
 def open_version_files(entry: TierEntry) -> VersionFiles | None:
-    """Reads an entry, mapping its columns; None if there is none."""
+    """Read an entry, mapping its columns; None if there is none."""
     stored = load_value(entry)
     if stored is None:
         return None
@@ -129,7 +129,7 @@ def open_version_files(entry: TierEntry) -> VersionFiles | None:
 
 
 def store_version_files(entry: TierEntry, files: VersionFiles) -> VersionFiles:
-    """Writes an entry, unless it has most of the files."""
+    """Write an entry, unless it has most of the files."""
     columns = files.columns
     missing = len(columns) - files.on_disk
     if len(columns) < LEAST_FILES or missing * _NEW_SHARE <= len(columns):
@@ -174,7 +174,7 @@ class VectorPlaces:
 
     @classmethod
     def find(cls, entries: Sequence[IndexEntry], files: Files) -> Self:
-        """Finds the vectors of ``files`` in index files; the later of two for one file holds."""
+        """Find the vectors of ``files`` in index files; the later of two for one file holds."""
         places = tuple(
             (entry, place)
             for entry in entries
@@ -200,7 +200,7 @@ class VectorPlaces:
         return cls(places, np.array(cardinalities, np.int64), numbers)
 
     def deleted_rows(self, numbers: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Counts the rows that vectors delete, shape (n,): 0 without a vector, -1 if unknown."""
+        """Count the rows that vectors delete, shape (n,): 0 without a vector, -1 if unknown."""
         return np.append(self.cardinalities, 0)[numbers]
 
     @property
@@ -239,7 +239,7 @@ class VersionContents:
         level: int | None = None,
         before: FileColumns | None = None,
     ) -> VersionContents:
-        """Sorts files into visible and hidden ones, and index entries by kind.
+        """Sort files into visible and hidden ones, and index entries by kind.
 
         ``level``: the only one that is read; None for all. ``before``: columns of an earlier version, with
         which ``live`` may share buffers.
@@ -285,7 +285,7 @@ class VersionContents:
 
 
 def _column_of_rows(file: IndexFileMeta, schema: TableSchema) -> int | None:
-    """Returns the column of a global index that can be used here; None for other index files."""
+    """Return the column of a global index that can be used here; None for other index files."""
     covered = file.global_index
     if covered is None or covered.extra_field_ids or covered.source is not None:
         return None
@@ -307,7 +307,7 @@ def read_contents(
     manifests: Sequence[Manifest],
     needed: NeededManifests | None = None,
 ) -> VersionContents:
-    """Returns the contents of a version, or of some of its manifests, from the cache where possible.
+    """Return the contents of a version, or of some of its manifests, from the cache where possible.
 
     Raises SnapshotExpiredError if the version expired, CorruptMetadataError for a damaged index manifest.
     """
@@ -350,7 +350,7 @@ def read_contents(
 def keep_contents(
     table: Table, resolved: ResolvedSnapshot, needed: NeededManifests | None, contents: VersionContents
 ) -> None:
-    """Caches contents again, so that their weight includes data added since they were read."""
+    """Cache contents again, so that their weight includes data added since they were read."""
     table.reader.manifests.put(_key(resolved, needed), contents)
 
 

@@ -37,7 +37,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, snapshot: TableSnapshot) -> Self:
-        """Drops the names of manifests."""
+        """Drop the names of manifests."""
         return cls(**{member.name: getattr(snapshot, member.name) for member in fields(cls)})
 
 
@@ -91,7 +91,7 @@ class Schema:
 
     @classmethod
     def of(cls, schema: TableSchema) -> Self:
-        """Describes a schema."""
+        """Describe a schema."""
         return cls(
             schema.id,
             [
@@ -148,7 +148,7 @@ class GlobalIndexFiles:
 
     @classmethod
     def of(cls, version: Version) -> list[Self] | None:
-        """Lists the global indexes of a version; None if its index manifest is damaged or missing."""
+        """List the global indexes of a version; None if its index manifest is damaged or missing."""
         # Only tables that number their rows can have global indexes; others are spared the read.
         if not version.schema.options.row_tracking:
             return []
@@ -205,7 +205,7 @@ class TableDescription:
 
     @classmethod
     def of(cls, version: Version, latest: TableSnapshot | None, refusal: Refusal) -> Self:
-        """Describes a version; ``latest`` is the newest snapshot of its branch."""
+        """Describe a version; ``latest`` is the newest snapshot of its branch."""
         schema, snapshot = version.schema, version.resolved.snapshot
         return cls(
             database=version.table.database,
@@ -272,7 +272,7 @@ class IndexFileEntry:
 
 
 def describe_index_files(version: Version, index_type: str | None) -> list[IndexFileEntry]:
-    """Lists the live entries of the index manifest, of one type or of all."""
+    """List the live entries of the index manifest, of one type or of all."""
     return [
         IndexFileEntry(
             entry.kind.name,
@@ -313,7 +313,7 @@ class DescribedSchemas(Sequence[Schema]):
 
     @classmethod
     def of(cls, version: Version, readers: Readers) -> DescribedSchemas:
-        """Lists the schemas of a version's branch, up to the version's own."""
+        """List the schemas of a version's branch, up to the version's own."""
         ids = version.table.schema_ids(version.resolved.branch)
         return cls(version, readers, [schema_id for schema_id in ids if schema_id <= version.schema_id])
 

@@ -50,14 +50,14 @@ class FileBounds:
         return self.as_engine or self.version.source.warehouse.engine_writes_only
 
     def values(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
-        """Returns bounds of a column's values in ascending ``files``; None for a key of a map.
+        """Return bounds of a column's values in ascending ``files``; None for a key of a map.
 
         Raises CorruptMetadataError if a manifest's statistics are damaged.
         """
         return self._row_ids(files) if column == ROW_ID else self._gather(column, files, value_bounds)
 
     def keys(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
-        """Returns bounds from the statistics of keys; arguments and errors like :meth:`values`."""
+        """Return bounds from the statistics of keys; arguments and errors like :meth:`values`."""
         return self._gather(column, files, key_bounds)
 
     def _row_ids(self, files: NDArray[np.int64]) -> ColumnBounds:
@@ -115,7 +115,7 @@ class FileBounds:
         return bounds
 
     def have_clocks_of_any_zone(self, column: DataField, files: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Returns True for ascending ``files`` whose bounds of a column may be in the writer's local time."""
+        """Return True for ascending ``files`` whose bounds of a column may be in the writer's local time."""
         if self.is_of_engine or column.type.root is not TypeRoot.TIMESTAMP:
             return np.zeros(len(files), np.bool_)
         in_doubt, all_files = self._hold_short_clocks(column, files), self.version.files()

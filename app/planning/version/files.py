@@ -37,7 +37,7 @@ class GrowingArrays:
     """
 
     def __init__(self, before: Arrays, added: Arrays) -> None:
-        """Copies arrays, appends others of the same names, and adds spare capacity."""
+        """Copy arrays, append others of the same names, and add spare capacity."""
         self._lock = threading.Lock()
         self._used = _length(before)
         least = self._used + _length(added)
@@ -48,7 +48,7 @@ class GrowingArrays:
         self.append(self._used, added)
 
     def append(self, length: int, added: Arrays) -> bool:
-        """Appends to arrays of ``length`` items; returns False without capacity, or if other rows follow."""
+        """Append to arrays of ``length`` items; return False without capacity, or if other rows follow."""
         end = length + _length(added)
         with self._lock:
             if length != self._used or end > self._capacity:
@@ -59,7 +59,7 @@ class GrowingArrays:
         return True
 
     def first(self, length: int) -> Arrays:
-        """Returns views of the first ``length`` items."""
+        """Return views of the first ``length`` items."""
         return {name: buffer[:length] for name, buffer in self._buffers.items()}
 
 
@@ -87,7 +87,7 @@ class FileColumns:
 
     @classmethod
     def of(cls, manifests: Sequence[Manifest], rows: Sequence[NDArray[np.int64]]) -> Self:
-        """Gathers the columns of some rows of each manifest."""
+        """Gather the columns of some rows of each manifest."""
         starts = _starts(list(map(len, rows)))
         columns: dict[str, Any] = {name: np.empty(int(starts[-1]), dtype) for name, dtype in _DTYPES.items()}
         partitions: dict[bytes, int] = {}
@@ -107,7 +107,7 @@ class FileColumns:
         return cls(rows=tuple(rows_or_all), starts=starts, partitions=tuple(partitions), **columns)
 
     def first(self, manifests: int) -> Self:
-        """Returns the columns of the files in the first ``manifests`` manifests."""
+        """Return the columns of the files in the first ``manifests`` manifests."""
         if manifests == len(self.rows):
             return self
         count = int(self.starts[manifests])
@@ -115,7 +115,7 @@ class FileColumns:
         return replace(self, rows=self.rows[:manifests], starts=self.starts[: manifests + 1], **arrays)
 
     def followed_by(self, following: Self) -> Self:
-        """Appends the columns of files in further manifests."""
+        """Append the columns of files in further manifests."""
         partitions = dict(zip(self.partitions, range(len(self.partitions)), strict=True))
         numbers = [partitions.setdefault(row, len(partitions)) for row in following.partitions]
         codes = np.array(numbers, np.int32)[following.partition_codes]
@@ -133,7 +133,7 @@ class FileColumns:
         )
 
     def of_manifests(self, manifests: NDArray[np.int64]) -> Self:
-        """Selects the files in some manifests, given by their ascending numbers."""
+        """Select the files in some manifests, given by their ascending numbers."""
         # Adjacent manifests are copied as one piece.
         runs = np.split(manifests, np.flatnonzero(np.diff(manifests) != 1) + 1) if len(manifests) else []
         bounds = [(int(self.starts[run[0]]), int(self.starts[run[-1] + 1])) for run in runs]
@@ -150,7 +150,7 @@ class FileColumns:
         return replace(self, rows=rows, starts=starts, partitions=partitions, growing=None, **arrays)
 
     def select(self, chosen: NDArray[np.bool_]) -> Self:
-        """Selects some of the files."""
+        """Select some of the files."""
         arrays = {name: array[chosen] for name, array in self.arrays.items()}
         of_manifests = np.split(chosen, self.starts[1:-1]) if self.rows else []
         rows = tuple(
@@ -212,11 +212,11 @@ class Files:
         return len(self.columns)
 
     def all(self) -> NDArray[np.int64]:
-        """Returns every file's number."""
+        """Return every file's number."""
         return np.arange(len(self), dtype=np.int64)
 
     def by_manifest(self, files: NDArray[np.int64]) -> Iterator[tuple[int, slice, NDArray[np.int64]]]:
-        """Splits ascending ``files`` by manifest: its number, the part of ``files`` in it, and their rows."""
+        """Split ascending ``files`` by manifest: its number, the part of ``files`` in it, and their rows."""
         parts = self._parts(files)
         for number, part in parts.items():
             rows, places = self.columns.rows[number], files[part] - self.columns.starts[number]
@@ -227,7 +227,7 @@ class Files:
         return [*self._parts(files)]
 
     def cut(self, files: NDArray[np.int64], most: int) -> Iterator[NDArray[np.int64]]:
-        """Splits ascending ``files`` into parts of at most ``most``, between manifests if possible."""
+        """Split ascending ``files`` into parts of at most ``most``, between manifests if possible."""
         ends = [part.stop for part in self._parts(files).values()]
         start = 0
         while start < len(files):
@@ -246,38 +246,38 @@ class Files:
         return {number: slice(start, end) for number, (start, end) in parts if start < end}
 
     def place(self, file: int) -> tuple[int, int]:
-        """Returns the number of a file's manifest, and its row there."""
+        """Return the number of a file's manifest, and its row there."""
         number = int(np.searchsorted(self.columns.starts, file, side="right")) - 1
         rows, place = self.columns.rows[number], file - int(self.columns.starts[number])
         return number, place if rows is None else int(rows[place])
 
     def entry(self, file: int) -> ManifestEntry:
-        """Returns a file as an object."""
+        """Return a file as an object."""
         return next(self.entries(np.array([file])))
 
     def entries(self, files: NDArray[np.int64]) -> Iterator[ManifestEntry]:
-        """Yields ascending ``files`` as objects."""
+        """Yield ascending ``files`` as objects."""
         for number, _, rows in self.by_manifest(files):
             yield from self.manifests[number].entries(rows)
 
     def name(self, file: int) -> str:
-        """Returns a file's name."""
+        """Return a file's name."""
         number, row = self.place(file)
         return self.manifests[number].file_name(row)
 
     def names(self, files: NDArray[np.int64]) -> pa.LargeBinaryArray:
-        """Returns the names of ascending ``files``, in UTF-8."""
+        """Return the names of ascending ``files``, in UTF-8."""
         return self.gather(files, {"name": ("file_names", pa.large_binary())})["name"]
 
     def named(self, names: Sequence[str]) -> NDArray[np.int64]:
-        """Returns the files with these names, ascending."""
+        """Return the files with these names, ascending."""
         encoded = pa.array([name.encode(errors="surrogatepass") for name in names], pa.large_binary())
         return np.flatnonzero(pc.is_in(self.names(self.all()), value_set=encoded))
 
     def gather(
         self, files: NDArray[np.int64], columns: Mapping[str, tuple[str, pa.DataType]]
     ) -> dict[str, pa.Array]:
-        """Gathers columns of ascending ``files``: by name, the manifests' column and its type in Arrow."""
+        """Gather columns of ascending ``files``: by name, the manifests' column and its type in Arrow."""
         arrays = self.columns.arrays
         in_manifests = {name: column for name, (column, _) in columns.items() if column not in arrays}
         pieces: dict[str, list[pa.Array]] = {name: [] for name in in_manifests}
@@ -292,7 +292,7 @@ class Files:
         }
 
     def path(self, file: int) -> tuple[bytes, int]:
-        """Returns the partition row and bucket of a file."""
+        """Return the partition row and bucket of a file."""
         columns = self.columns
         return columns.partitions[columns.partition_codes[file]], int(columns.buckets[file])
 

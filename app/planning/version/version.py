@@ -65,19 +65,19 @@ class Version:
         self.partitions = Partitions(self.schema)
 
     def with_manifests(self, needed: NeededManifests) -> Version:
-        """Restricts the version to some of its manifests; its files then count from 0 among these."""
+        """Restrict the version to some of its manifests; its files then count from 0 among these."""
         return replace(self, needed=needed, loaded=None)
 
     def on_level(self, level: int) -> Version:
-        """Restricts the version to the data files of one level."""
+        """Restrict the version to the data files of one level."""
         return replace(self, resolved=self.resolved.on_level(level), loaded=None)
 
     def in_columns_of(self, schema: TableSchema) -> Version:
-        """Has filters refer to the columns of another schema of the table."""
+        """Have filters refer to the columns of another schema of the table."""
         return replace(self, resolved=self.resolved.in_columns_of(schema), loaded=None)
 
     def load(self) -> Loaded:
-        """Reads manifests and files at the first call; they stay for the request.
+        """Read manifests and files at the first call; they stay for the request.
 
         Raises:
             LimitExceededError: they take too much memory, and cannot be spilled to the disk.
@@ -97,22 +97,22 @@ class Version:
         return self.loaded
 
     def manifest_files(self) -> tuple[ManifestFile, ...]:
-        """Lists the manifests in use, by the manifest lists alone."""
+        """List the manifests in use, by the manifest lists alone."""
         if self.loaded is not None:
             return self.loaded.manifest_files
         files = self.table.metadata.manifest_files(self.resolved)
         return files if self.needed is None else self.needed.of(files)
 
     def manifests(self) -> Sequence[Manifest]:
-        """Returns the manifests in use; raises what :meth:`load` raises."""
+        """Return the manifests in use; raises what :meth:`load` raises."""
         return self.load().manifests
 
     def contents(self) -> VersionContents:
-        """Returns the version's files; raises what :meth:`load` raises."""
+        """Return the version's files; raises what :meth:`load` raises."""
         return self.load().contents
 
     def keep_derived(self) -> None:
-        """Updates the cache's weights of manifests and contents for which more was derived since."""
+        """Update the cache's weights of manifests and contents for which more was derived since."""
         if self.loaded is None:
             return
         for file, manifest in zip(self.loaded.manifest_files, self.loaded.manifests, strict=True):
@@ -122,11 +122,11 @@ class Version:
             keep_contents(self.table, self.resolved, self.needed, self.loaded.contents)
 
     def files(self) -> Files:
-        """Returns the data files that a batch read of the version sees."""
+        """Return the data files that a batch read of the version sees."""
         return Files(self.contents().columns, self.manifests())
 
     def hidden_files(self) -> Files | None:
-        """Returns the data files that no batch read sees; None without any."""
+        """Return the data files that no batch read sees; None without any."""
         hidden = self.contents().hidden
         return None if hidden is None else Files(hidden, self.manifests())
 
@@ -159,7 +159,7 @@ class Version:
         )
 
     def file_schema(self, schema_id: int) -> TableSchema:
-        """Returns the schema with which data files of this schema id were written."""
+        """Return the schema with which data files of this schema id were written."""
         schema = self._schemas.get(schema_id)
         if schema is None:
             schema = self._schemas[schema_id] = self.table.schema(self.resolved, schema_id)
@@ -168,7 +168,7 @@ class Version:
     def moved_partitions(self, codes: NDArray[np.int32]) -> dict[int, list[str]]:
         """Return those of some partitions, by code, that have other directories than the engine's, or none.
 
-        Returns the existing directories of each. Raises StorageError if one above them cannot be listed.
+        Return the existing directories of each. Raises StorageError if one above them cannot be listed.
         """
         contents, source = self.contents(), self.source
         if source.warehouse.engine_writes_only or not source.paths.schema.partition_keys:
@@ -185,7 +185,7 @@ class Version:
         return {code: existing for code, existing in found.items() if not is_plain[code]}
 
     def vector_numbers(self, files: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Returns each file's deletion vector, -1 for none, or if the options disable vectors."""
+        """Return each file's deletion vector, -1 for none, or if the options disable vectors."""
         if not self.schema.options.deletion_vectors:
             return np.full(len(files), -1, np.int32)
         return self.contents().vectors.numbers[files]
@@ -193,7 +193,7 @@ class Version:
 
 @contextmanager
 def missing_file_means_expired(version: Version) -> Iterator[None]:
-    """Checks the version again if the block misses a file of it.
+    """Check the version again if the block misses a file of it.
 
     Raises SnapshotExpiredError if the version expired, FileMissingError if it still needs the file.
     """

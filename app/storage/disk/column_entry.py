@@ -44,7 +44,7 @@ class DamagedEntryError(Exception):
 
 
 def write_columns(key: bytes, columns: Mapping[str, pa.Array]) -> list[bytes | pa.Buffer]:
-    """Encodes an entry, in pieces. ``key``: ASCII. ``columns``: of one item each."""
+    """Encode an entry, in pieces. ``key``: ASCII. ``columns``: of one item each."""
     batch, stream = pa.record_batch(dict(columns)), _Pieces()
     with pa.ipc.new_stream(stream, batch.schema) as writer:
         writer.write_batch(batch)
@@ -83,7 +83,7 @@ class Columns:
 
     @classmethod
     def read(cls, key: bytes, data: NDArray[np.uint8], *, held: int = 0) -> Self:
-        """Reads an entry. Raises DamagedEntryError unless it was written so under this key."""
+        """Read an entry. Raises DamagedEntryError unless it was written so under this key."""
         places = len(data) - _CHECKSUM.size - _PLACES.size
         if places < 0:
             raise DamagedEntryError(f"expected at least {len(data) - places} bytes, found {len(data)}")
@@ -99,11 +99,11 @@ class Columns:
         return cls(data, np.frombuffer(data[start:key_start], "<u8"), held, data.ctypes.data)
 
     def length(self, name: str) -> int:
-        """Returns the number of items in a list column, without verifying them."""
+        """Return the number of items in a list column, without verifying them."""
         return len(self._opened()[name].values)
 
     def __getitem__(self, name: str) -> pa.Array:
-        """Returns a column. Raises DamagedEntryError if it was altered after it was written."""
+        """Return a column. Raises DamagedEntryError if it was altered after it was written."""
         batch = self._opened()
         at = batch.schema.get_field_index(name)
         column = batch.column(at)
@@ -120,7 +120,7 @@ class Columns:
         return self._batch[0]
 
     def view(self, values: pa.Array) -> NDArray[Any]:
-        """Returns the numbers of a column as an array over ``data``."""
+        """Return the numbers of a column as an array over ``data``."""
         kind = np.bool_ if isinstance(values, pa.Bool8Array) else values.type.to_pandas_dtype()
         if not len(values):
             return np.zeros(0, kind)

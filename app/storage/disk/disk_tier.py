@@ -102,7 +102,7 @@ class DiskTier:
         return self._capacity if self._usable else 0
 
     def get_bytes(self, key: bytes) -> bytes | None:
-        """Returns the bytes stored under a key, if they are intact."""
+        """Return the bytes stored under a key, if they are intact."""
         # Bytes are copied anyway, and mapping a small file takes longer than reading it.
         columns = self._get(key, _content)
         if columns is None:
@@ -115,15 +115,15 @@ class DiskTier:
         return content
 
     def put_bytes(self, key: bytes, content: bytes) -> None:
-        """Stores bytes as an entry of one column."""
+        """Store bytes as an entry of one column."""
         self.put(key, {_BYTES: pa.array([content], pa.large_binary())})
 
     def has(self, key: bytes) -> bool:
-        """Returns True if a key has an entry, whatever its content."""
+        """Return True if a key has an entry, whatever its content."""
         return self._usable and os.path.exists(self._path(key))  # noqa: PTH110 - text in, text out
 
     def get(self, key: bytes) -> Columns | None:
-        """Maps the columns stored under a key, if there are any."""
+        """Map the columns stored under a key, if there are any."""
         return self._get(key, MappedBytes.map)
 
     def _get(self, key: bytes, read: Callable[[int], NDArray[np.uint8]]) -> Columns | None:
@@ -135,11 +135,11 @@ class DiskTier:
         return columns
 
     def put(self, key: bytes, columns: Mapping[str, pa.Array]) -> None:
-        """Stores columns, of one item each, if the directory can take them."""
+        """Store columns, of one item each, if the directory can take them."""
         self.put_entry(key, write_columns(key, columns))
 
     def put_entry(self, key: bytes, parts: Sequence[bytes | pa.Buffer]) -> None:
-        """Stores an entry of another tier, given in pieces."""
+        """Store an entry of another tier, given in pieces."""
         size = _occupied(sum(map(len, parts)))
         if not self._usable or size > self._capacity:
             return
@@ -156,12 +156,12 @@ class DiskTier:
                     self._count(-1, -_occupied(replaced))
 
     def drop(self, key: bytes) -> None:
-        """Removes a damaged entry."""
+        """Remove a damaged entry."""
         with self._tolerance(), suppress(FileNotFoundError):
             self._drop(self._path(key))
 
     def statistics(self) -> DiskCacheState:
-        """Returns a consistent copy of the counters."""
+        """Return a consistent copy of the counters."""
         with self._lock:
             return DiskCacheState(
                 entries=self._entries,
@@ -175,7 +175,7 @@ class DiskTier:
 
     @contextmanager
     def _tolerance(self) -> Iterator[None]:
-        """Turns errors of the directory into one warning."""
+        """Turn errors of the directory into one warning."""
         try:
             yield
         except OSError as error:
@@ -233,7 +233,7 @@ class DiskTier:
             self._bytes += size
 
     def _reserve(self, size: int) -> bool:
-        """Reserves space for an entry of ``size`` bytes; returns False while another thread sweeps."""
+        """Reserve space for an entry of ``size`` bytes; return False while another thread sweeps."""
         while True:
             with self._lock:
                 due = self._unswept and self._unswept + size > self._capacity // _SWEPT_SHARE
@@ -251,7 +251,7 @@ class DiskTier:
                 self._sweeping.release()
 
     def _sweep(self, size: int) -> None:
-        """Recounts the entries, and evicts the least recently used until ``size`` bytes fit."""
+        """Recount the entries, and evict the least recently used until ``size`` bytes fit."""
         with self._lock:
             entries_before = self._entries
             self._unswept = 0
@@ -274,7 +274,7 @@ class DiskTier:
             self._bytes = total + self._unswept
 
     def _scan(self) -> Iterator[_Entry]:
-        """Yields all entries; removes temporary files of writers that died."""
+        """Yield all entries; remove temporary files of writers that died."""
         with os.scandir(self._root) as shards:
             for shard in shards:
                 if not shard.is_dir(follow_symlinks=False):
@@ -296,7 +296,7 @@ class _Entry(NamedTuple):
 
 @contextmanager
 def _opened(path: str) -> Iterator[tuple[int, os.stat_result]]:
-    """Opens a file of this user; yields its descriptor and status."""
+    """Open a file of this user; yield its descriptor and status."""
     # O_NOFOLLOW: a link may lead anywhere.
     with local_files.opened(path, os.O_NOFOLLOW) as (descriptor, status):
         if status.st_uid != os.geteuid():
@@ -346,6 +346,6 @@ def _make_private(directory: Path) -> None:
 
 
 def entry_key(*members: str | int | None) -> bytes:
-    """Encodes an entry's key from its members and :data:`FORMAT`."""
+    """Encode an entry's key from its members and :data:`FORMAT`."""
     # Faster libraries refuse lone surrogates, which a caller's path may contain.
     return json.dumps([*members, FORMAT]).encode("ascii")

@@ -19,7 +19,7 @@ __all__ = ["STALL_SECONDS", "Attempt", "LocalFiles", "Store", "open_store"]
 
 
 def open_store(location: str, options: Mapping[str, Any], stall_seconds: float) -> Store:
-    """Opens the store at a URL in normal form.
+    """Open the store at a URL in normal form.
 
     Raises ValueError for an unknown protocol or option, ImportError if the library is not installed, OSError
     for an unreadable file that options or environment name.

@@ -69,7 +69,7 @@ class StoreAnswerError(OSError):
 
 
 def failure_of(error: BaseException) -> str:
-    """Names the kind of a failure: ``PermissionError (InvalidAccessKeyId, HTTP 403)``."""
+    """Name the kind of a failure: ``PermissionError (InvalidAccessKeyId, HTTP 403)``."""
     code, status = _answer_of(error)
     details = [] if code is None else [code]
     if status is not None:
@@ -83,14 +83,14 @@ def failure_of(error: BaseException) -> str:
 
 
 def is_missing(error: BaseException) -> bool:
-    """Returns True if storage reports that the file does not exist."""
+    """Return True if storage reports that the file does not exist."""
     # A name that the file system cannot hold is a missing file, not a failure.
     is_said = isinstance(error, _MISSING) or getattr(error, "errno", None) == errno.ENAMETOOLONG
     return is_said and not _is_false_missing(error)
 
 
 def is_transient(error: BaseException) -> bool:
-    """Returns True if a retry may succeed: by the store's answer or, without one, the exception's kind."""
+    """Return True if a retry may succeed: by the store's answer or, without one, the exception's kind."""
     if _is_disconnected(error) or _is_false_missing(error):
         return True
     code, status = _answer_of(error)
@@ -104,18 +104,18 @@ def is_transient(error: BaseException) -> bool:
 
 
 def is_timeout(error: BaseException) -> bool:
-    """Returns True if storage was silent for too long."""
+    """Return True if storage was silent for too long."""
     return isinstance(error, TimeoutError) or not _SILENCES.isdisjoint(_names_of(error))
 
 
 def is_behind_the_end(error: BaseException) -> bool:
-    """Returns True if a store refused a range because the file ends before it."""
+    """Return True if a store refused a range because the file ends before it."""
     code, status = _answer_of(error)
     return code == "InvalidRange" or status == _RANGE_NOT_SATISFIABLE
 
 
 def _is_false_missing(error: BaseException) -> bool:
-    """Returns True if a library turned a transient failure into a missing file, as fsspec does over HTTP."""
+    """Return True if a library turned a transient failure into a missing file, as fsspec does over HTTP."""
     cause = error.__cause__
     return isinstance(error, FileNotFoundError) and cause is not None and is_transient(cause)
 
@@ -125,12 +125,12 @@ def _is_disconnected(error: BaseException) -> bool:
 
 
 def _names_of(error: BaseException) -> Iterator[str]:
-    """Names the kinds of an exception with their library: ``botocore.HTTPClientError``."""
+    """Name the kinds of an exception with their library: ``botocore.HTTPClientError``."""
     return (f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(error).__mro__)
 
 
 def _answer_of(error: BaseException) -> tuple[str | None, int | None]:
-    """Returns the error code and HTTP status of a store's answer, as far as exceptions have them."""
+    """Return the error code and HTTP status of a store's answer, as far as exceptions have them."""
     if _is_disconnected(error):
         # HTTP parsers attach a status to broken connections, which no store answered.
         return None, None

@@ -186,7 +186,7 @@ class LibraryStore(Store):
             return await self._coroutine(method)(place, *arguments, **options)
 
     def _ask(self, method: str, place: str, *arguments: object, **options: object) -> Any:
-        """Calls a method of the filesystem (by its blocking name: ``cat_file``), while the request lasts."""
+        """Call a method of the filesystem (by its blocking name: ``cat_file``), while the request lasts."""
         if self._coroutine(method) is None:
             return getattr(self._filesystem, method)(place, *arguments, **options)
         return self._wait_for(self._call(method, place, *arguments, **options))
@@ -200,7 +200,7 @@ class LibraryStore(Store):
 
 
 def read_seconds(stall_seconds: float, size: int) -> float:
-    """Returns the time limit of a read: two stalls, and its size at the lowest rate."""
+    """Return the time limit of a read: two stalls, and its size at the lowest rate."""
     return 2 * stall_seconds + size / _LEAST_BYTES_PER_SECOND
 
 
@@ -239,9 +239,9 @@ class HadoopStore(LibraryStore):
 def open_filesystem(
     location: str, options: Mapping[str, Any], stall_seconds: float = STALL_SECONDS
 ) -> AbstractFileSystem:
-    """Opens the filesystem of a normalized URL.
+    """Open the filesystem of a normalized URL.
 
-    Parts of the URL, such as host and user, override the settings here, and ``options`` override both. Raises
+    Part of the URL, such as host and user, override the settings here, and ``options`` override both. Raises
     ValueError for an unknown protocol or option, ImportError if the library is not installed, OSError for an
     unreadable file that options or environment name.
     """
@@ -264,7 +264,7 @@ def open_filesystem(
 
 
 def _options(protocol: str, stall_seconds: float) -> dict[str, Any]:
-    """Returns the options of a store's filesystem; none for other filesystems."""
+    """Return the options of a store's filesystem; none for other filesystems."""
     if protocol in HADOOP:
         # One failover to the active name node; by default the library tries for minutes.
         return {"dfs.client.failover.max.attempts": "1"}
@@ -283,7 +283,7 @@ def _options(protocol: str, stall_seconds: float) -> dict[str, Any]:
 
 
 def _set_up(filesystem: AbstractFileSystem, protocol: str, stall_seconds: float) -> None:
-    """Patches settings that the library has no option for."""
+    """Patch settings that the library has no option for."""
     match _LIBRARIES.get(protocol):
         case "gcs":
             request = inspect.unwrap(type(filesystem)._request)  # noqa: SLF001 - without the retrying wrapper
@@ -312,7 +312,7 @@ def _stalls(stall_seconds: float) -> object:
 
 
 def _check_account(filesystem: AbstractFileSystem, location: str) -> None:
-    """Refuses environment variables that name another account than the URL: the library prefers them."""
+    """Refuse environment variables that name another account than the URL: the library prefers them."""
     _, at, host = location.partition("://")[2].partition("/")[0].rpartition("@")
     named, configured = host.partition(".")[0].lower(), filesystem.service_client.account_name
     if at and configured not in (None, named):
@@ -324,7 +324,7 @@ def _check_account(filesystem: AbstractFileSystem, location: str) -> None:
 
 @cache
 def event_loop() -> asyncio.AbstractEventLoop:
-    """Starts the loop of all asynchronous libraries: uvloop if installed, otherwise fsspec's own.
+    """Start the loop of all asynchronous libraries: uvloop if installed, otherwise fsspec's own.
 
     Each answer of obstore wakes the loop from another thread that holds the GIL, so its speed matters.
     """

@@ -30,7 +30,7 @@ class IrregularFileError(OSError):
 
 @contextmanager
 def opened(path: str | Path, flags: int = 0) -> Iterator[tuple[int, os.stat_result]]:
-    """Opens a regular file; yields its descriptor and status.
+    """Open a regular file; yield its descriptor and status.
 
     Raises IsADirectoryError, IrregularFileError for anything else that is no regular file, or another
     OSError.
@@ -48,7 +48,7 @@ def opened(path: str | Path, flags: int = 0) -> Iterator[tuple[int, os.stat_resu
 
 
 def content(path: str | Path, most: int | None = None) -> bytes:
-    """Reads a regular file, or its first ``most`` bytes."""
+    """Read a regular file, or its first ``most`` bytes."""
     with opened(path) as (descriptor, _), os.fdopen(descriptor, "rb", closefd=False) as file:
         return file.read() if most is None else file.read(most)
 
@@ -69,7 +69,7 @@ class LocalFiles(Store):
         """True if callers' rights follow the top directory of a path, which no link may leave then."""
 
     def path_of(self, path: str) -> str:
-        """Returns the absolute path of a file or directory."""
+        """Return the absolute path of a file or directory."""
         place = f"{self._directory}/{path}" if path else self._directory or "/"
         if len(place.encode(errors="surrogatepass")) > _LONGEST_PATH:
             raise FileMissingError(f"there is no file {path}: its name is too long", path=path)
@@ -115,7 +115,7 @@ class LocalFiles(Store):
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def read_into(self, path: str, buffer: memoryview) -> int:
-        """Fills a buffer from the start of a file; returns the number of bytes."""
+        """Fill a buffer from the start of a file; return the number of bytes."""
         at = 0
         with opened(self.path_of(path)) as (descriptor, _):
             while at < len(buffer) and (count := os.preadv(descriptor, [buffer[at:]], at)):
@@ -172,7 +172,7 @@ class LocalFiles(Store):
 
 
 def _path_of(descriptor: int) -> str:
-    """Returns the path of an open file with all links resolved, or an empty one if unknown."""
+    """Return the path of an open file with all links resolved, or an empty one if unknown."""
     try:
         return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - text in, text out
     except OSError:
@@ -188,7 +188,7 @@ def _is_loop(place: str) -> bool:
 
 
 def _draft(path: Path, content: bytes) -> Path:
-    """Writes a file next to ``path``, and syncs its content to disk."""
+    """Write a file next to ``path``, and sync its content to disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
@@ -203,7 +203,7 @@ def _draft(path: Path, content: bytes) -> Path:
 
 
 def sync_directory(directory: Path) -> None:
-    """Flushes a directory, so that new names in it survive a crash."""
+    """Flush a directory, so that new names in it survive a crash."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

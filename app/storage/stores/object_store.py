@@ -187,7 +187,7 @@ def _first_of(names: Sequence[str]) -> str:
 
 
 def _provider(options: Mapping[str, Any]) -> S3CredentialProvider | None:
-    """Returns a provider of profile credentials; None if obstore finds credentials itself."""
+    """Return a provider of profile credentials; None if obstore finds credentials itself."""
     has_own = {"access_key_id", "skip_signature"} & options.keys() or _first_of(_CREDENTIALS)
     files = [Path(os.environ.get(name) or default).expanduser() for name, default in _PROFILES]
     if has_own or not ("AWS_PROFILE" in os.environ or any(file.is_file() for file in files)):

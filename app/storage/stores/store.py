@@ -43,43 +43,43 @@ class Store(ABC):
 
     @abstractmethod
     def read(self, path: str, start: int, end: int) -> bytes:
-        """Reads bytes of a file, fewer at its end."""
+        """Read bytes of a file, fewer at its end."""
 
     def read_many(
         self,
         ranges: Sequence[tuple[str, int, int]],  # noqa: ARG002 - for others
         calls: asyncio.Semaphore,  # noqa: ARG002 - for others
     ) -> Sequence[Attempt[bytes]] | None:
-        """Attempts many reads in parallel, at most ``calls`` in flight; None if each needs a thread."""
+        """Attempt many reads in parallel, at most ``calls`` in flight; None if each needs a thread."""
         return None
 
     @abstractmethod
     def entries(self, path: str) -> list[tuple[str, bool]]:
-        """Lists names right below a directory (``""``: the store's own), with True for directories."""
+        """List names right below a directory (``""``: the store's own), with True for directories."""
 
     @abstractmethod
     def files(self, path: str) -> list[StoredFile]:
-        """Lists the files right below a directory."""
+        """List the files right below a directory."""
 
     @abstractmethod
     def size(self, path: str) -> int:
-        """Returns the size of a file in bytes, 0 for a directory."""
+        """Return the size of a file in bytes, 0 for a directory."""
 
     @abstractmethod
     def has_root(self) -> bool:
-        """Returns True if the store's directory, or its bucket, exists."""
+        """Return True if the store's directory, or its bucket, exists."""
 
     @abstractmethod
     def create(self, path: str, content: bytes) -> bool:
-        """Creates a file atomically; returns False if the name is taken.
+        """Create a file atomically; return False if the name is taken.
 
         Raises SettingsError if the library has no exclusive create.
         """
 
     @abstractmethod
     def replace(self, path: str, content: bytes) -> None:
-        """Writes a file; readers find the old content, if any, or the new one."""
+        """Write a file; readers find the old content, if any, or the new one."""
 
     @abstractmethod
     def delete(self, path: str) -> None:
-        """Deletes a file."""
+        """Delete a file."""

@@ -191,7 +191,7 @@ def _list_items(array: pa.Array) -> int:
 
 
 def list_codes(array: pa.ListArray) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Number lists of strings so that equal lists have one number; null counts as empty.
+    """Give numbers to lists of strings so that equal lists have one number; null counts as empty.
 
     Returns the number of each list, shape (n,), and for each number the first row that has it.
     """

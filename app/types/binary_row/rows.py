@@ -248,7 +248,7 @@ class RowColumns:
     def read(self, index: int, data_type: DataType, unreadable: Mask | None = None) -> tuple[Values, Mask]:
         """Read one field, whose type is ``data_type`` in every row.
 
-        Returns values in the form of :mod:`app.types.values`, and a mask of those valid, shape (n,): neither
+        Return values in the form of :mod:`app.types.values`, and a mask of those valid, shape (n,): neither
         null nor unreadable, and none for types without values. ``unreadable``, shape (n,), collects values
         that are not inside their row, or invalid; without it they raise CorruptMetadataError.
         """

@@ -38,7 +38,10 @@ _TEXTS: Final = ("STRING", "VARCHAR", "CHAR")
 
 
 def to_json(predicate: Predicate, types: Mapping[str, str], keys: Collection[str]) -> dict[str, Any] | None:
-    """A filter that holds for every row that passes a predicate, or None; types are texts by column."""
+    """Return a filter that holds for every row that passes a predicate, or None.
+
+    Types are texts by column.
+    """
     method, literals = predicate.method, predicate.literals or []
     if method in ("and", "or"):
         sent = [child for child in (to_json(each, types, keys) for each in literals) if child is not None]
@@ -87,5 +90,5 @@ def _is_value(value: Any, root: str, first: str | None, second: str | None, loca
 
 
 def _in_utc(literal: Any) -> Any:
-    """Converts an instant to UTC, since offsets of historical zones have seconds."""
+    """Convert an instant to UTC, since offsets of historical zones have seconds."""
     return literal.astimezone(dt.UTC) if isinstance(literal, dt.datetime) and literal.tzinfo else literal

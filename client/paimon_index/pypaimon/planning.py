@@ -57,7 +57,7 @@ def planned(
     token: str | None = None,
     timeout_seconds: float = 2.0,
 ) -> Any:
-    """Returns the table for reading with a predicate: it has only files that can match.
+    """Return the table for reading with a predicate: it has only files that can match.
 
     Its read builders need the same ``with_filter(predicate)``. The table is returned unchanged if the service
     keeps most files or, with an :class:`UnplannedWarning`, if it cannot plan in time. ``table`` is
@@ -115,7 +115,7 @@ def _question(table: Any, predicate: Any) -> dict[str, Any]:
 
 
 def _warehouse(client: Client, location: str) -> tuple[str, str]:
-    """The warehouse that holds a table, and the table's URL in the service's spelling."""
+    """Return the warehouse that holds a table, and the table's URL in the service's spelling."""
 
     def place(url: str) -> str:
         local = re.sub(r"^file:/+", "/", url)
@@ -130,7 +130,7 @@ def _warehouse(client: Client, location: str) -> tuple[str, str]:
 
 
 def _entries(body: bytes) -> dict[str, bytes]:
-    """Reads the files of an archive, within bounds, since any server may answer at the URL."""
+    """Read the files of an archive, within bounds, since any server may answer at the URL."""
     if body.count(b"PK\1\2") > _MOST_ENTRIES:
         raise IncompleteAnswerError(f"the archive has more than {_MOST_ENTRIES} entries")
     with zipfile.ZipFile(io.BytesIO(body)) as archive:
@@ -175,7 +175,7 @@ def _pruned(table: Any, predicate: Any, own: Any, files: dict[str, bytes]) -> An
 
 
 def _read_builder(table: Any, ranges: Sequence[Sequence[int]]) -> Any:
-    """Makes the table's read builder; its scans return these row ids where they would ask indexes."""
+    """Make the table's read builder; its scans return these row ids where they would ask indexes."""
     builder = type(table).new_read_builder(table)
     builder.new_scan = partial(_scan, builder, ranges)
     return builder

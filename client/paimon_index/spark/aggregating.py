@@ -80,7 +80,7 @@ def aggregate(  # noqa: PLR0913 - each is a part of one question
     on_unavailable: Literal["error", "scan"] = "error",
     deadline_seconds: float = 30.0,
 ) -> DataFrame:
-    """Aggregates of a Paimon table, from indexes and statistics where possible.
+    """Aggregate of a Paimon table, from indexes and statistics where possible.
 
     The columns are those of ``SELECT group_by, aggregates FROM table WHERE where GROUP BY group_by``. Spark
     reads the files that the service leaves open. It reads all files that the condition allows if the parts
@@ -163,7 +163,7 @@ def _adds_up(
     aggregates: Sequence[AggregateFunction],
     group_by: Sequence[str],
 ) -> bool:
-    """True if settled and open parts are disjoint and complete, in values that Spark has, too."""
+    """Return True if settled and open parts are disjoint and complete, in values that Spark has, too."""
     facts = scan.facts
     if facts.snapshot_id != answer.snapshot_id or facts.summary.files_total != len(answer.open_files):
         return False  # the table was recreated meanwhile, or files of one name are settled and open
@@ -183,7 +183,7 @@ def _adds_up(
 
 
 def _has_partial_results(aggregation: AggregateFunction, schema: Schema) -> bool:
-    """True if the aggregate of all rows follows from aggregates of parts."""
+    """Return True if the aggregate of all rows follows from aggregates of parts."""
     if aggregation["function"] == "count_distinct":
         return False  # a value may be in both; services of another release may answer it
     if aggregation["function"] != "sum":

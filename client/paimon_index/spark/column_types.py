@@ -64,7 +64,7 @@ class SimpleType:
 
     @classmethod
     def parse(cls, text: str) -> SimpleType:
-        """Parses a text such as ``DECIMAL(9, 2) NOT NULL``."""
+        """Parse a text such as ``DECIMAL(9, 2) NOT NULL``."""
         match = _TEXT.fullmatch(text.removesuffix(" NOT NULL"))
         if match is None:
             return cls(text)
@@ -116,12 +116,12 @@ def timestamp_digits(written: str | dict[str, Any]) -> int:
 
 
 def is_cut_in_spark(written: str | dict[str, Any]) -> bool:
-    """True if a timestamp within a type is finer than microseconds."""
+    """Return True if a timestamp within a type is finer than microseconds."""
     return timestamp_digits(written) > _MICROSECONDS
 
 
 def is_readable_as(written: str | dict[str, Any], target: str | dict[str, Any]) -> bool:
-    """True if Spark's cast of a file's column gives the engine's values."""
+    """Return True if Spark's cast of a file's column gives the engine's values."""
     if not (isinstance(written, str) and isinstance(target, str)):
         return _is_extended(written, target)
     old, new = SimpleType.parse(written), SimpleType.parse(target)
@@ -147,7 +147,7 @@ def _inner(written: str | dict[str, Any]) -> DataType:
 
 
 def _is_extended(written: Any, target: Any) -> bool:
-    """True if the types differ only in added fields of rows, which are null in the file."""
+    """Return True if the types differ only in added fields of rows, which are null in the file."""
     if isinstance(written, str) or isinstance(target, str):
         return bool(_bare(written) == _bare(target))
     if _bare(written["type"]) != _bare(target["type"]):

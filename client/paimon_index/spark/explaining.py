@@ -58,7 +58,7 @@ def explain(  # noqa: PLR0913 - those of read_table
     reader: Literal["auto", "rows"] = "auto",
     deadline_seconds: float = 30.0,
 ) -> None:
-    """Prints the files that ``read_table`` would read, step by step, and their readers."""
+    """Print the files that ``read_table`` would read, step by step, and their readers."""
     check_session(spark)
     check_where(where)
     check_word("reader", reader, READERS)

@@ -72,7 +72,7 @@ class Frames:
         return rows.select([_padded(field) for field in output])
 
     def groups(self) -> Iterator[tuple[Reader, int, str, bool, pa.Table]]:
-        """Yields groups of files: reader, schema, format, true if no merge is needed, and the files."""
+        """Yield groups of files: reader, schema, format, true if no merge is needed, and the files."""
         files = self._scan.files
         is_rows = pa.array([self._reader(*each) == "rows" for each in _each(files, *_DECIDING)], pa.bool_())
         keyed = files.append_column("by_rows", is_rows)
@@ -91,7 +91,7 @@ class Frames:
 
     @cache  # noqa: B019 - lives as long as one read_table
     def _spark_opens(self, scheme: str) -> bool:
-        """True if Hadoop has the classes of a store."""
+        """Return True if Hadoop has the classes of a store."""
         # For S3 Hadoop needs hadoop-aws; pyarrow, which the other reader uses, has drivers of its own.
         gateway = self._spark._jvm._gateway_client  # noqa: SLF001
         try:
@@ -150,7 +150,7 @@ class Frames:
         return type_of(self._scan.table, field)
 
     def _merged(self, versions: DataFrame) -> DataFrame:
-        """The newest row of each key, or with first-row the oldest, without deleted keys."""
+        """Return the newest row of each key, or with first-row the oldest, without deleted keys."""
         is_first = self._scan.schema.options.get("merge-engine") == "first-row"
         value_names = [field.name for field in self._fields if field.name not in self._keys]
         values = F.struct(*(F.col(quoted(name)) for name in (*value_names, KIND)))
@@ -187,7 +187,7 @@ _DECIDING: Final = ("file_name", "path", "schema_id", "format")
 
 
 def _padded(field: SchemaColumn) -> Column:
-    """A CHAR column padded as Spark pads it, with metadata that makes Spark pad literals."""
+    """Return a CHAR column padded as Spark pads it, with metadata that makes Spark pad literals."""
     column, length = F.col(quoted(field.name)), char_length(field.type)
     if length is None:
         return column
@@ -204,12 +204,12 @@ def _each(files: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
 
 
 def quoted(name: str) -> str:
-    """Quotes a name for Spark, dots included."""
+    """Quote a name for Spark, dots included."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def _converted(column: Column, old: DataType, target: DataType) -> Column:
-    """Casts a file's values to the table's type; added fields of rows are null."""
+    """Cast a file's values to the table's type; added fields of rows are null."""
     match old, target:
         case _ if old == target:
             return column

@@ -57,7 +57,7 @@ class KeyLists:
         self.columns = frozenset(lists)
 
     def to_send(self, client: Client) -> dict[str, pa.ChunkedArray | list[Any]] | None:
-        """The lists to send: the shortest first, up to the service's limit of values.
+        """Return the lists to send: the shortest first, up to the service's limit of values.
 
         DataFrames are computed here; short results are kept, so that they are not computed again.
         """
@@ -87,7 +87,7 @@ class KeyLists:
         return sent
 
     def check(self, schema: Schema) -> None:
-        """Raises ValueError if Spark might compare keys with a column differently from the service."""
+        """Raise ValueError if Spark might compare keys with a column differently from the service."""
         types = {field.name: field.type for field in schema.fields}
         for name in self.columns:
             written = types[resolved(schema, name)]
@@ -99,7 +99,7 @@ class KeyLists:
             _check_kinds(name, spark_type(written), self._type(name))
 
     def joined(self, spark: SparkSession, rows: DataFrame) -> DataFrame:
-        """The rows that have one key of each list."""
+        """Return the rows that have one key of each list."""
         matching = rows
         for name in sorted(self.columns):
             keys = self._frames.get(name)
@@ -141,7 +141,7 @@ def _spark_type(arrow: pa.DataType) -> spark_types.DataType:
 
 
 def _check_kinds(name: str, column: spark_types.DataType, keys: spark_types.DataType) -> None:
-    """Raises ValueError if comparing needs a cast that could change a value."""
+    """Raise ValueError if comparing needs a cast that could change a value."""
     whole = spark_types.IntegralType
     is_number = isinstance(keys, whole) and isinstance(column, (whole, spark_types.DecimalType))
     is_none = isinstance(keys, spark_types.NullType)

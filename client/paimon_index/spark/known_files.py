@@ -83,5 +83,5 @@ def known_files(
 
 
 def _entry(uri: str, length: int) -> str:
-    """A file as a line of the log, where URIs are percent-encoded."""
+    """Return a file as a line of the log, where URIs are percent-encoded."""
     return json.dumps({"path": quote(uri, safe="/:@"), "size": length, **_ENTRY})

@@ -76,7 +76,7 @@ def ask_where(
     version: VersionOptions,
     **request: Unpack[ScanOptions],
 ) -> tuple[Condition, Scan]:
-    """Reads a condition in the columns of a version, and requests a plan as :func:`ask` does.
+    """Read a condition in the columns of a version, and request a plan as :func:`ask` does.
 
     If the service refuses the condition, for instance for its length, all files are planned, with a warning.
     """
@@ -99,7 +99,7 @@ def ask_where(
 def condition_at(
     spark: SparkSession, client: Client, name: str, where: Where | None, version: VersionOptions
 ) -> Condition:
-    """Reads a condition in the columns of a version."""
+    """Read a condition in the columns of a version."""
     if where is None:
         return Condition(None, frozenset())
     fields = client.schemas(name, **version)[-1].fields
@@ -117,7 +117,7 @@ def ask(  # noqa: PLR0913 - each is a part of one question
     reader: Literal["auto", "rows"],
     python_share: PythonShare | None = None,
 ) -> Scan:
-    """Requests a plan with the rows that its reader needs.
+    """Request a plan with the rows that its reader needs.
 
     With the reader ``rows`` that is rows to read, else deleted rows, unless ``python_share`` shows that tasks
     in Python read so few rows faster. ``files`` restricts the plan to these names.
@@ -170,11 +170,11 @@ class PythonShare:
 
     @classmethod
     def of(cls, spark: SparkSession, access: StoreAccess) -> Self:
-        """The share for a session."""
+        """Return the share for a session."""
         return cls(int(spark.sparkContext.defaultParallelism), access)
 
     def of_files(self, files: pa.Table) -> float:
-        """The share for files; 0 if Spark's reader is done before Python starts, or tasks may lack access."""
+        """Return the share for files: 0 if Spark's reader ends before Python, or tasks lack access."""
         size = pc.sum(files.column("file_size")).as_py() or 0
         near = pc.sum(pc.starts_with(files.column("path"), "file:")).as_py() or 0
         are_objects = files.num_rows - near >= _MANY_OBJECTS_OF_CORE * self.cores
@@ -200,7 +200,7 @@ def needed(
 
 
 def resolved(schema: Schema, name: str) -> str:
-    """A column in the schema's spelling; ValueError if there is none."""
+    """Return a column in the schema's spelling; ValueError if there is none."""
     names = [field.name for field in schema.fields]
     for candidate in (name, *names):
         if candidate in names and candidate.lower() == name.lower():
@@ -216,7 +216,7 @@ def columns_of(schema: Schema, names: Sequence[str] | None) -> list[SchemaColumn
 
 
 def _merges_deleted(files: pa.Table) -> bool:
-    """True if files to merge have deleted rows, which their selections do not leave out."""
+    """Return True if files to merge have deleted rows, which their selections do not leave out."""
     merging = files.filter(pc.invert(files.column("raw_convertible")))
     return bool(merging.column("deletion").null_count < merging.num_rows)
 

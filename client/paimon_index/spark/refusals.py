@@ -67,13 +67,13 @@ READERS: Final = ("auto", "rows")
 
 
 def check_word(name: str, word: str, words: Sequence[str]) -> None:
-    """Raises ValueError unless an argument is one of its words."""
+    """Raise ValueError unless an argument is one of its words."""
     if word not in words:
         raise ValueError(f"{name} is {' or '.join(map(repr, words))}, found {word!r}")
 
 
 def checked_names(name: str, names: Sequence[str]) -> list[str]:
-    """Returns an argument that lists column names; raises TypeError if it is anything else."""
+    """Return an argument that lists column names; raises TypeError if it is anything else."""
     if isinstance(names, str):
         raise TypeError(f"{name} is a list of names, such as [{names!r}], found a text")
     listed = list(names)
@@ -84,13 +84,13 @@ def checked_names(name: str, names: Sequence[str]) -> list[str]:
 
 
 def is_classic(spark: SparkSession) -> bool:
-    """True for a session with a JVM that this process can call, unlike those of Spark Connect."""
+    """Return True for a session with a JVM that this process can call, unlike those of Spark Connect."""
     # Spark Connect raises AttributeError here.
     return getattr(spark, "_jsparkSession", None) is not None
 
 
 def check_python(executable: str) -> None:
-    """Raises UnsupportedSessionError unless Spark's Python for data sources can import this package."""
+    """Raise UnsupportedSessionError unless Spark's Python for data sources can import this package."""
     # Spark falls back to python3 if a script runs with the Python of an environment that is not activated.
     path = shutil.which(executable)
     # A Python that is missing here may be in an archive that Spark unpacks elsewhere.
@@ -105,7 +105,7 @@ def check_python(executable: str) -> None:
 
 
 def check_session(spark: SparkSession) -> None:
-    """Raises :class:`UnsupportedSessionError` for a session of Spark Connect, TypeError for no session."""
+    """Raise :class:`UnsupportedSessionError` for a session of Spark Connect, TypeError for no session."""
     if not hasattr(spark, "createDataFrame"):
         raise TypeError(f"spark is a {type(spark).__name__}: give the SparkSession, then url and table")
     if not is_classic(spark):
@@ -118,7 +118,7 @@ def check_session(spark: SparkSession) -> None:
 
 
 def check_session_options(spark: SparkSession, table: TableName) -> None:
-    """Raises :class:`UnsupportedTableError` if the session sets options of the table."""
+    """Raise :class:`UnsupportedTableError` if the session sets options of the table."""
     # As one text: reading name by name would be a call of Java each.
     names = spark._jsparkSession.conf().getAll().keys().mkString("\n").splitlines()  # noqa: SLF001
     for name in sorted(names):
@@ -138,7 +138,7 @@ def check_session_options(spark: SparkSession, table: TableName) -> None:
 
 
 def refuse(table: TableName, reason: str) -> NoReturn:
-    """Raises an :class:`UnsupportedTableError` that names the engine's connector."""
+    """Raise an :class:`UnsupportedTableError` that names the engine's connector."""
     raise UnsupportedTableError(
         f"{table.database}.{table.table} is not read here: {reason}. Read it with the engine's connector "
         f"(org.apache.paimon:paimon-spark): as spark.table(...) of a Paimon catalog"
@@ -146,7 +146,7 @@ def refuse(table: TableName, reason: str) -> NoReturn:
 
 
 def check_scan(scan: Scan) -> None:
-    """Raises :class:`UnsupportedTableError` if the readers might not give the engine's rows."""
+    """Raise :class:`UnsupportedTableError` if the readers might not give the engine's rows."""
     options, table = scan.schema.options, scan.table
     for option, effect in _NEVER.items():
         if options.get(option, "false") != "false":
@@ -173,7 +173,7 @@ def type_of(table: TableName, column: SchemaColumn) -> DataType:
 
 
 def check_change(table: TableName, old: SchemaColumn, column: SchemaColumn) -> None:
-    """Raises :class:`UnsupportedTableError` if a cast might not give the engine's values."""
+    """Raise :class:`UnsupportedTableError` if a cast might not give the engine's values."""
     if not is_readable_as(old.type, column.type):
         refuse(table, f"column {column.name} was {old.type} in some files and is {column.type}")
 

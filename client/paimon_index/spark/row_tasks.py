@@ -74,7 +74,7 @@ def row_tasks(
 
 
 def rows_of(scan: Scan, files: pa.Table) -> Iterator[tuple[FileRows, int]]:
-    """Yields the files of a scan for tasks, each with the bytes that reading it takes."""
+    """Yield the files of a scan for tasks, each with the bytes that reading it takes."""
     names = ("file_name", "path", "format", "file_size")
     for name, uri, file_format, size in zip(*(files.column(each).to_pylist() for each in names), strict=True):
         opening = _OPEN_BYTES_OF_DISK if uri.startswith("file:") else _OPEN_BYTES
@@ -88,7 +88,7 @@ def rows_of(scan: Scan, files: pa.Table) -> Iterator[tuple[FileRows, int]]:
 
 
 def dealt(files: Sequence[tuple[_Dealt, int]], bytes_each: int) -> list[list[_Dealt]]:
-    """Deals files into lists of about equal bytes: the largest first, each to the smallest list."""
+    """Deal files into lists of about equal bytes: the largest first, each to the smallest list."""
     count = max(1, min(len(files), -(-sum(size for _, size in files) // bytes_each)))
     tasks: list[list[_Dealt]] = [[] for _ in range(count)]
     least = [(0, number) for number in range(count)]

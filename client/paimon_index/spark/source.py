@@ -52,7 +52,7 @@ _SECONDS: Final = re.compile(r"\d+(\.\d+)?")
 
 
 def register(spark: SparkSession) -> None:
-    """Registers the source in a session of Spark 4 under the name ``paimon_index``.
+    """Register the source in a session of Spark 4 under the name ``paimon_index``.
 
     With Spark Connect, this package must be installed where the server plans. Raises UnsupportedSessionError:
     the Python that Spark makes sources in lacks this package.
@@ -91,7 +91,7 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
 
     @classmethod
     def name(cls) -> str:
-        """The format's name in SQL and in ``load``."""
+        """Return the format's name in SQL and in ``load``."""
         return PlannedSource.name()
 
     def schema(self) -> StructType:
@@ -114,7 +114,7 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
             return fields
 
     def reader(self, schema: StructType) -> NoReturn:  # noqa: ARG002 - Spark's
-        """Raises ValueError: Spark calls this without :meth:`schema` only if a schema was given."""
+        """Raise ValueError: Spark calls this without :meth:`schema` only if a schema was given."""
         with _one_sentence():
             raise ValueError("paimon_index takes no schema: the table has one, and option columns chooses")
 
@@ -148,7 +148,7 @@ class SourceOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Self:
-        """Reads options; raises ValueError if one is missing, unknown, or malformed."""
+        """Read options; raises ValueError if one is missing, unknown, or malformed."""
         options = {name.lower(): value for name, value in given.items()}
         names = [field.name for field in fields(cls)]
         for name in sorted(options.keys() - set(names)):
@@ -191,7 +191,7 @@ class SourceOptions:
 
 
 def _names(written: str) -> tuple[str, ...]:
-    """Splits names at commas; names with commas stand in back quotes, as in Spark."""
+    """Split names at commas; names with commas stand in back quotes, as in Spark."""
     names, at = [], 0
     while at < len(written):
         match = _NAME.match(written, at)
@@ -205,7 +205,7 @@ def _names(written: str) -> tuple[str, ...]:
 
 @contextmanager
 def _one_sentence() -> Iterator[None]:
-    """Hides the stack of this process, which Spark would append to the exception's message."""
+    """Hide the stack of this process, which Spark would append to the exception's message."""
     try:
         yield
     except (PaimonIndexError, ValueError):

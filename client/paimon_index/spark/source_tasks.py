@@ -48,11 +48,11 @@ class PlannedSource(DataSource):  # type: ignore[misc] # pyspark's types are not
 
     @classmethod
     def name(cls) -> str:
-        """The format's name in SQL and in ``load``."""
+        """Return the format's name in SQL and in ``load``."""
         return "paimon_index"
 
     def reader(self, schema: StructType) -> FilesReader:  # noqa: ARG002 - it is that of the plan
-        """Returns the reader of the files."""
+        """Return the reader of the files."""
         # Spark sends the source along with every task, which needs only its own files.
         tasks, self._tasks = self._tasks, ()
         forget_zip_finders()
@@ -79,7 +79,7 @@ class FilesReader(DataSourceReader):  # type: ignore[misc] # pyspark's types are
         return [InputPartition(files) for files in self._tasks]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of one task; Spark passes None if there are no tasks."""
+        """Yield the rows of one task; Spark passes None if there are no tasks."""
         yield from gathered(self._batches(partition.value if partition is not None else ()))
         forget_zip_finders()
 
@@ -97,12 +97,12 @@ class FilesReader(DataSourceReader):  # type: ignore[misc] # pyspark's types are
                 yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leaves out the tasks, since each task receives its own."""
+        """Leave out the tasks, since each task receives its own."""
         return {**self.__dict__, "_tasks": ()}
 
 
 def _converted(column: pa.Array, target: pa.DataType, char_length: int | None) -> pa.Array:
-    """Casts values to the table's type; all casts here are lossless, or round as Java does."""
+    """Cast values to the table's type; all casts here are lossless, or round as Java does."""
     if column.type != target:
         column = pc.cast(column, target, safe=False)
     if char_length is not None:

@@ -70,7 +70,7 @@ class StoreAccess:
         return {bucket: each for bucket, each in translated.items() if each is not None}
 
     def reaches(self, uris: Iterable[str]) -> bool:
-        """True if tasks can surely read all files: of a disk, or of S3 with Hadoop's credentials."""
+        """Return True if tasks can surely read all files: of a disk, or of S3 with Hadoop's credentials."""
         far = [uri for uri in uris if not uri.startswith("file:")]
         return {bucket_of(uri) for uri in far} <= self.settings(far).keys()
 
@@ -82,7 +82,7 @@ class StoreAccess:
 
 
 def bucket_of(uri: str) -> str | None:
-    """The S3 bucket of a URI; None for other stores."""
+    """Return the S3 bucket of a URI; None for other stores."""
     scheme, _, rest = uri.partition("://")
     return rest.partition("/")[0] if scheme in S3_SCHEMES else None
 
@@ -119,7 +119,7 @@ def pyarrow_settings(bucket: str, hadoop: Mapping[str, str]) -> StoreSettings | 
 
 
 def _credentials(providers: set[str], key: str, secret: str, token: str) -> StoreSettings | None:
-    """The credentials, or nothing if the environment has them; None if another source has them."""
+    """Return the credentials, or nothing if the environment has them; None if another source has them."""
     if not providers <= _OF_SETTINGS | _OF_ENVIRONMENT | _OF_NOBODY:
         return None
     if key and secret and (not providers or providers & _OF_SETTINGS):

@@ -43,7 +43,7 @@ def reader_of(
     tasks: Any,
     schema: pa.Schema,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Returns a function for ``mapInArrow`` from numbers of tasks to the rows of their files.
+    """Return a function for ``mapInArrow`` from numbers of tasks to the rows of their files.
 
     ``tasks`` is broadcast: lists of :data:`FileRows`, and filesystem settings by bucket. Columns of
     ``schema`` that a file lacks are null.
@@ -62,7 +62,7 @@ def reader_of(
 
 
 def forget_zip_finders() -> None:
-    """Saves the next task of this process a fifth of a second of processor time."""
+    """Save the next task of this process a fifth of a second of processor time."""
     # Spark 4.0 invalidates Python's import caches before each task. Every package that was imported from
     # pyspark's zip file then reads the directory of the whole zip again. Removed finders are created on
     # demand.
@@ -72,7 +72,7 @@ def forget_zip_finders() -> None:
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Joins small batches into larger ones, since Spark's cost for each batch is high."""
+    """Join small batches into larger ones, since Spark's cost for each batch is high."""
     small: list[pa.RecordBatch] = []
     row_count = 0
     for batch in batches:
@@ -92,7 +92,7 @@ def _as_one(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def read_file(file: FileRows, schema: pa.Schema, filesystems: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of one file; caches opened filesystems by the front of their URIs.
+    """Yield the rows of one file; cache opened filesystems by the front of their URIs.
 
     Raises FileNotFoundError: the file is gone. Raises ValueError: pyarrow has no filesystem for the URI, or a
     position lies behind the file's end.
@@ -153,7 +153,7 @@ def _row_groups(
     *,
     is_far: bool,
 ) -> Iterator[tuple[int, Callable[[], pa.Table]]]:
-    """Yields row counts and loaders of row groups, without columns that the file lacks."""
+    """Yield row counts and loaders of row groups, without columns that the file lacks."""
     # pre_buffer reads all columns of a remote file with few requests. Spark runs as many tasks as there are
     # cores, so threads would only compete with other tasks.
     file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=is_far)
@@ -171,7 +171,7 @@ def _row_groups(
 
 
 def _stripes(source: Any, schema: pa.Schema) -> Iterator[tuple[int, Callable[[], pa.Table]]]:
-    """Yields row counts and loaders of stripes, which must be read for their row count."""
+    """Yield row counts and loaders of stripes, which must be read for their row count."""
     file = orc.ORCFile(source)
     present = [name for name in schema.names if name in file.schema.names]
     for number in range(file.nstripes):
@@ -228,12 +228,12 @@ def _filesystem(scheme: str, authority: str) -> tuple[Any, str]:
 
 
 def opened_stores(settings: Mapping[str, StoreSettings]) -> dict[str, Any]:
-    """Opens the filesystems of buckets for :func:`read_file`."""
+    """Open the filesystems of buckets for :func:`read_file`."""
     return {f"s3://{bucket}/": (_bucket(bucket, each), bucket) for bucket, each in settings.items()}
 
 
 def _bucket(bucket: str, settings: StoreSettings) -> fs.S3FileSystem:
-    """Opens a bucket; settings win over AWS's environment variables, of which pyarrow reads a part."""
+    """Open a bucket; settings win over AWS's environment variables, of which pyarrow reads a part."""
     arguments = dict(settings)
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if endpoint and "endpoint_override" not in arguments:

@@ -69,7 +69,7 @@ def avro_blocks(
     source: Any,
     target: pa.Schema,
 ) -> Iterator[tuple[int, Callable[[], pa.Table]]]:
-    """Yields row counts of blocks, and functions that read them in the file's types.
+    """Yield row counts of blocks, and functions that read them in the file's types.
 
     Columns that the file lacks are left out. Raises ValueError: it is no Avro file as Paimon writes it, or it
     is damaged. Raises ModuleNotFoundError: fastavro is not installed here.
@@ -128,7 +128,7 @@ def _header(stream: Any) -> dict[str, bytes]:
 
 
 def _number(stream: Any, *, may_end: bool = False) -> int | None:
-    """Reads a number; None at the end of the file if ``may_end``."""
+    """Read a number; None at the end of the file if ``may_end``."""
     packed = 0
     for place in range(_LONGEST):
         byte: bytes = stream.read(1)
@@ -150,7 +150,7 @@ def _take(stream: Any, length: int) -> bytes:
 
 
 def _avro_rows(schema: Any, target: pa.Schema) -> Callable[[int, bytes], pa.Table]:
-    """Returns a function that reads the records of a block from their count and bytes."""
+    """Return a function that reads the records of a block from their count and bytes."""
     try:
         import fastavro  # noqa: PLC0415 - an extra
     except ImportError as error:
@@ -245,7 +245,7 @@ def _column(schema: Any, target: pa.DataType) -> tuple[pa.DataType, _Shaping | N
 
 
 def _pairs(of_key: _Shaping | None, of_value: _Shaping | None) -> _Shaping:
-    """Makes a converter of maps to lists of pairs, which Arrow expects; null stays null."""
+    """Make a converter of maps to lists of pairs, which Arrow expects; null stays null."""
 
     def shaped(value: Any) -> Any:
         if value is None:
@@ -265,7 +265,7 @@ def _same(value: Any) -> Any:
 
 
 def _plain(schema: Any) -> Any:
-    """Removes logical types except decimals, for which fastavro would create objects."""
+    """Remove logical types except decimals, for which fastavro would create objects."""
     if isinstance(schema, list):
         return [_plain(each) for each in schema]
     if not isinstance(schema, dict):

@@ -49,7 +49,7 @@ def bulkhead(limit: int) -> Bulkhead:
 
 
 async def held(pool: Bulkhead) -> tuple[Hung, asyncio.Future[str]]:
-    """Has the one thread do something that does not end."""
+    """Have the one thread do something that does not end."""
     hung = Hung()
     answer = pool.submit(hung)
     await hung.begun.wait()

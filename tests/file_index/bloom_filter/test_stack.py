@@ -34,7 +34,7 @@ def _is_sound(payload: bytes) -> bool:
 
 
 def _may_hold(payload: bytes, keys: Iterable[Key]) -> bool:
-    """What the layout says, bit by bit."""
+    """Return what the layout says, bit by bit."""
     count, bits = int.from_bytes(payload[:4]), payload[4:]
     return any(
         all(bits[at >> 3] >> (at & 7) & 1 for at in places(hash_key(key, INTEGERS), count, 8 * len(bits)))

@@ -32,7 +32,7 @@ _TABLES = [table for table in tables() if expected(table)["deletion_vectors"]]
 
 
 def visible_files(table: str) -> Iterator[tuple[SnapshotSelector, list[Mapping[str, Any]]]]:
-    """The files that a batch read sees, of each recorded version."""
+    """Yield the files that a batch read sees, of each recorded version."""
     for version in expected(table)["versions"]:
         yield SnapshotSelector(**version["at"]), [file for file in version["files"] if file["visible"]]
 
@@ -123,7 +123,7 @@ def test_a_partition_that_the_table_cannot_have_is_refused(
 
 
 def _vector_file(copied: CopiedTable) -> tuple[Path, str]:
-    """A file of vectors in use, and a data file that has one in it."""
+    """Return a file of vectors in use, and a data file that has one in it."""
     files = expected(copied.ref.table)["versions"][0]["files"]
     holder = next(file for file in files if file["visible"] and deleted(file))
     return copied.directory / holder["deletion"]["path"], holder["file"]

@@ -40,7 +40,7 @@ def file(name: str, day: int, number: int) -> ManifestEntry:
 
 
 def place(made: MadeTable, directory: str, written: ManifestEntry, *, beside: bool = False) -> ManifestEntry:
-    """Puts a file, which nobody reads, into a directory; its index, too, if that is beside it."""
+    """Put a file, which nobody reads, into a directory; its index, too, if that is beside it."""
     path = made.directory / directory / "bucket-0" / written.file.file_name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"")
@@ -53,7 +53,7 @@ def place(made: MadeTable, directory: str, written: ManifestEntry, *, beside: bo
 
 
 def by_python(made: MadeTable, *, beside: bool = False) -> list[ManifestEntry]:
-    """A file of each of two days, as pypaimon up to 2.0.0 places them."""
+    """Return a file of each of two days, as pypaimon up to 2.0.0 places them."""
     files = [file(f"data-{at}.parquet", day, at) for at, day in enumerate(NAMES)]
     return [
         place(made, f"day={name}", each, beside=beside)

@@ -52,7 +52,7 @@ def among(values: Sequence[int], operator: Operator = Operator.IN) -> BoundLeaf:
 def made(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[MadeTable, IndexService]]:
-    """A table of a few manifests whose files have an index of one kind, or several beside them."""
+    """Yield a table of a few manifests whose files have an index of one kind, or several beside them."""
     root = tmp_path_factory.mktemp("warehouse")
     table = MadeTable.make(root, [NUMBER])
     kinds = list(KINDS.values()) if request.param == "beside" else [request.param]
@@ -104,7 +104,7 @@ def test_no_matching_row_is_left_out_however_little_is_asked(
 
 
 def loaded(made: tuple[MadeTable, IndexService]) -> tuple[MadeTable, IndexService]:
-    """A table whose index files are in the caches, where a plan without time finds them."""
+    """Return a table whose index files are in the caches, where a plan without time finds them."""
     table, service = made
     table.plan_bound(service, BoundLeaf(Operator.EQUAL, NUMBER, (10_000,)))
     return made

@@ -39,7 +39,7 @@ _DYNAMIC_TABLES = ("dyn_bucket", "dyn_bucket_max", "dyn_bucket_two")
 
 
 def written_keys(table: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """The first and the last key of each data file, with the file: rows that are surely in its bucket."""
+    """Yield first and the last key of each data file, with the file: rows that are surely in its bucket."""
     for file in expected(table)["versions"][0]["files"]:
         if table in _BUCKET_KEYS:
             column = _BUCKET_KEYS[table]
@@ -201,7 +201,7 @@ def is_one_of(field: DataField, *values: Value) -> BoundLeaf:
 
 
 def stored(key: Sequence[object]) -> tuple[str, ...]:
-    """A key as its bytes tell it apart: the two zeros differ."""
+    """Return a key as its bytes tell it apart: the two zeros differ."""
     return tuple(repr(value) for value in key)
 
 

@@ -66,7 +66,7 @@ class JoinedFile:
         return None if self.index is None else FileIndex.read(self.index)
 
     def entry(self, name: str, sequence: int) -> ManifestEntry:
-        """The newer of two files has the larger sequence number."""
+        """Return the newer of two files has the larger sequence number."""
         return file_of(
             name,
             self.columns,
@@ -83,7 +83,7 @@ def table(
     entries: Iterable[ManifestEntry],
     deleted: Mapping[str, Iterable[int]] | None = None,
 ) -> MadeTable:
-    """A table of some files, with the positions that the deletion vectors of some of them delete."""
+    """Return a table of some files, with the positions that the deletion vectors of some of them delete."""
     options = EVOLVING | {"deletion-vectors.enabled": str(bool(deleted)).lower()}
     made = warehouse.make(COLUMNS, options=options)
     index = []
@@ -94,7 +94,7 @@ def table(
 
 
 def table_of(warehouse: MadeTables, files: Sequence[JoinedFile], order: Sequence[int]) -> MadeTable:
-    """A table of files that are named by their numbers; a larger number is newer."""
+    """Return a table of files that are named by their numbers; a larger number is newer."""
     return table(warehouse, (files[number].entry(str(number), number) for number in order))
 
 
@@ -131,7 +131,7 @@ def groups_of(files: Sequence[JoinedFile]) -> list[list[int]]:
 
 
 def rows_of(files: Sequence[JoinedFile]) -> dict[int, dict[int, Any]]:
-    """The rows by their ids; of the files that hold a column the newest has its value."""
+    """Return the rows by their ids; of the files that hold a column the newest has its value."""
     found: dict[int, dict[int, Any]] = {}
     for file in files:
         for column, values in file.columns.items():

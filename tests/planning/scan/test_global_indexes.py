@@ -56,7 +56,7 @@ class Indexed:
         kind: str = "btree",
         **meta: Any,
     ) -> Path:
-        """Makes a version of so many files, of which the first ``indexed`` have an index; its file."""
+        """Make a version of so many files, of which the first ``indexed`` have an index; its file."""
         rows = ROWS * (files if indexed is None else indexed)
         content, told = WRITERS[kind]([(row, row) for row in range(rows)], ID.type, habits or Habits())
         path = self.made.directory / "index" / f"{kind}-global-index-1.index"
@@ -68,14 +68,14 @@ class Indexed:
         return path
 
     def alter(self, **options: str) -> None:
-        """Gives the table a schema with these options; later versions are committed under it."""
+        """Give the table a schema with these options; later versions are committed under it."""
         schemas = sorted(self.made.directory.glob("schema/schema-*"))
         schema = json.loads(schemas[-1].read_text())
         schema |= {"id": len(schemas), "options": {**TRACKED, **options}}
         (self.made.directory / "schema" / f"schema-{len(schemas)}").write_text(json.dumps(schema))
 
     def commit_again(self, *index_entries: IndexEntry) -> None:
-        """Makes a version of the same rows, compacted into one file, under the newest schema."""
+        """Make a version of the same rows, compacted into one file, under the newest schema."""
         entries = index_entries or _entries(self)
         self.made.commit([data(9, 0, row_count=4 * ROWS)], index_entries=entries)
         snapshot = max(self.made.directory.glob("snapshot/snapshot-*"))
@@ -83,7 +83,7 @@ class Indexed:
         snapshot.write_text(json.dumps({**json.loads(snapshot.read_text()), "schemaId": schema_id}))
 
     def rebuilt(self) -> IndexEntry:
-        """The index in another file."""
+        """Return the index in another file."""
         (entry,) = _entries(self)
         name = "btree-global-index-2.index"
         shutil.copy(
@@ -389,7 +389,7 @@ def test_a_table_may_forbid_global_indexes(indexed: Indexed, written: str) -> No
 
 
 def test_an_index_of_a_level_decides_nothing(indexed: Indexed) -> None:
-    """Releases after 1.4 write a member for those that the service writes no manifests with."""
+    """Release after 1.4 write a member for those that the service writes no manifests with."""
     indexed.commit(4)
     (manifest,) = indexed.made.directory.glob("manifest/index-manifest-*")
     reader = fastavro.reader(io.BytesIO(manifest.read_bytes()))

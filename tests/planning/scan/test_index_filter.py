@@ -89,7 +89,7 @@ def containers(draw: st.DrawFn, values: Mapping[DataField, Sequence[Value | None
 
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[list[Indexed], list[Value | None], list[Value | None]]:
-    """The files of a table, and all values of its columns."""
+    """Return the files of a table, and all values of its columns."""
     files: list[Indexed] = []
     numbers: list[Value | None] = [None]
     names: list[Value | None] = [None]
@@ -109,7 +109,7 @@ def tables(draw: st.DrawFn) -> tuple[list[Indexed], list[Value | None], list[Val
 def filters(
     draw: st.DrawFn, numbers: Sequence[Value | None], names: Sequence[Value | None]
 ) -> BoundPredicate:
-    """A filter over these columns, its literals often taken from them."""
+    """Return a filter over these columns, its literals often taken from them."""
     simple = leaves(NUMBER, numbers) | leaves(NAME, names) | st.just(Unknown("f(name)"))
 
     def joined(children: st.SearchStrategy[BoundPredicate]) -> st.SearchStrategy[BoundPredicate]:
@@ -121,7 +121,7 @@ def filters(
 
 
 def rows_one_by_one(predicate: BoundPredicate, files: Sequence[Indexed]) -> dict[str, set[int]]:
-    """The rows that the indexes of each file leave, of files that they do not rule out."""
+    """Return the rows that the indexes of each file leave, of files that they do not rule out."""
     found = {}
     for at, file in enumerate(files):
         nothing = container.write({})

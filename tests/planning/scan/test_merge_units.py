@@ -64,7 +64,7 @@ def buckets(
 
 
 def columns_of(table: Sequence[Sequence[SimulatedFile]]) -> FileColumns:
-    """The files of some buckets of one partition."""
+    """Return the files of some buckets of one partition."""
     files = [(file, bucket) for bucket, members in enumerate(table) for file in members]
     nothing = np.zeros(len(files), np.int64)
     return FileColumns(

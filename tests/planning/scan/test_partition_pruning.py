@@ -144,7 +144,7 @@ def cold(tmp_path: Path) -> Iterator[Callable[[], IndexService]]:
 
 
 def forget_all_but(made: MadeTable, *manifests: int) -> None:
-    """Takes manifests away, so that whoever reads them fails."""
+    """Take manifests away, so that whoever reads them fails."""
     for path in made.directory.glob("manifest/manifest-1-*"):
         if int(path.name.rpartition("-")[2]) not in manifests:
             path.unlink()
@@ -336,7 +336,7 @@ def _counts(plan: Plan) -> dict[str, Any]:
 
 
 def decided_inside(predicate: BoundPredicate, partition: dict[int, Any]) -> BoundPredicate:
-    """The filter inside of a partition, each of its tests on partition columns decided by brute force."""
+    """Return filter inside of a partition, each of its tests on partition columns decided by brute force."""
     tests = [each for each in leaves(predicate) if isinstance(each, BoundLeaf)]
     return specialise(
         predicate,

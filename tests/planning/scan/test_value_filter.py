@@ -124,7 +124,7 @@ class Candidate:
 
 
 def bounds_of(rows: Rows, *, nan_counted: bool) -> FileBounds:
-    """What a writer records: the extremes of the values, NaN left out as ORC does or counted as the top."""
+    """Return what a writer records: the extremes of the values, without NaN as in ORC, or NaN as the top."""
     values = [value for value in rows if value is not None]
     ordered = sorted((value for value in values if nan_counted or not math.isnan(value)), key=_KEY)
     low, high = (ordered[0], ordered[-1]) if ordered else (None, None)
@@ -150,7 +150,7 @@ def dropped_of(
 
 
 def places(rows: Rows, *, descending: bool, nulls_first: bool) -> list[tuple[int, float, float]]:
-    """The sort place of each row: comparable, equal for ties."""
+    """Return the sort place of each row: comparable, equal for ties."""
     found = []
     for value in rows:
         if value is None:

@@ -40,7 +40,7 @@ from tests.tables import MadeTable, entry, file_of, names_of, payload
 
 
 def medium(file: int) -> bytes:
-    """An index that lies within the front of a file, which is too large to be kept as a whole."""
+    """Return an index that lies within the front of a file, which is too large to be kept as a whole."""
     cat = payload(BITMAP, [file % 10] * ROWS, CAT)
     return container.write({"cat": [("bitmap", cat)], "id": [("bloom-filter", bytes(20_000))]})
 
@@ -111,7 +111,7 @@ TWO_SEGMENTS = 70
 
 @pytest.fixture
 def two_segments(tmp_path: Path) -> MadeTable:
-    """A table of one manifest, whose ``id`` is the file's number modulo two."""
+    """Return a table of one manifest, whose ``id`` is the file's number modulo two."""
     made = MadeTable.make(tmp_path, (ID, CAT, PLACE))
     bodies = []
     for body in range(2):
@@ -257,7 +257,7 @@ def test_fronts_beyond_memory_are_read_again_for_their_payloads(
 
 @pytest.fixture
 def many_manifests(tmp_path: Path) -> MadeTable:
-    """A table of 20 manifests, each of one file with an index of which the front is held."""
+    """Return a table of 20 manifests, each of one file with an index of which the front is held."""
     made = MadeTable.make(tmp_path, (ID, CAT, PLACE))
     made.commit(
         *(

@@ -35,13 +35,13 @@ ASKED = frozenset([("id", BLOOM_FILTER), ("cat", BITMAP)])
 
 
 def index(file: int) -> bytes:
-    """A container with payloads that tell the file; each third file has an index less."""
+    """Return a container with payloads that tell the file; each third file has an index less."""
     cat = [] if file % 3 == 2 else [("bitmap", bytes([100 + file]) * 3)]
     return container.write({"id": [("bloom-filter", bytes([file]) * (file + 1))], "cat": cat})
 
 
 def with_fronts(segment: HeadSegment, files: Sequence[int]) -> HeadSegment:
-    """The segment with further files: small ones come as a whole, large ones as their heads."""
+    """Return the segment with further files: small ones come as a whole, large ones as their heads."""
     contents = [index(file)[: None if file % 2 else int.from_bytes(index(file)[12:16])] for file in files]
     sizes = [
         len(content) if file % 2 else UNKNOWN_SIZE for file, content in zip(files, contents, strict=True)
@@ -62,7 +62,7 @@ def payloads_of(heads: Heads, file: int) -> dict[tuple[str, str], bytes]:
 
 @st.composite
 def turns(draw: st.DrawFn) -> list[list[int]]:
-    """The files of a segment, in portions."""
+    """Return the files of a segment, in portions."""
     order = draw(st.permutations(range(COUNT)))
     cuts = sorted(draw(st.lists(st.integers(0, COUNT), max_size=3)))
     return [order[start:stop] for start, stop in zip([0, *cuts], cuts, strict=False)]
@@ -188,7 +188,7 @@ class Restarted:
         self.beside = Beside.write(self.warehouse, index)
 
     def kept(self, *filters: str) -> list[list[str]]:
-        """What a process that starts anew keeps of the table."""
+        """Return what a process that starts anew keeps of the table."""
         found = []
         with closing(open_service(self.warehouse, disk=DiskTier(self.cache, 1 << 30))) as service:
             for each in filters:

@@ -27,7 +27,7 @@ HOUR: Final = 3_600_000
 
 
 def by_python(name: str, value: int) -> ManifestEntry:
-    """A file of one row with bounds of pypaimon 1.4.2: each number in its slot, a long text behind."""
+    """Return a file of one row with bounds of pypaimon 1.4.2: each number in its slot, a long text behind."""
     row = serialize_row([1, value, value, b"longer than a slot"], [BIGINT, BIGINT, BIGINT, TEXT.type])
     return entry(
         file_name=f"{name}.parquet", row_count=1, value_statistics=RowStatistics(row, row, (0, 0, 0, 0))

@@ -37,7 +37,7 @@ def service(tmp_path: Path) -> Iterator[IndexService]:
 
 
 def alter(made: MadeTable, options: dict[str, str], *names: str) -> None:
-    """Gives the table a schema with other options and column names, and a branch that is a copy of it."""
+    """Give the table a schema with other options and column names, and a branch that is a copy of it."""
     old = json.loads((made.directory / "schema" / "schema-0").read_text())
     for field, name in zip(old["fields"], names, strict=False):
         field["name"] = name

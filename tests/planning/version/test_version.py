@@ -165,7 +165,7 @@ PARTITIONS, BUCKETS, NAMES = [b"p", b"q"], [0, 1], ["a", "b", "é"]
 
 @st.composite
 def index_files(draw: st.DrawFn) -> IndexEntry:
-    """An index file of one bucket; a writer may have vectors for files that are gone."""
+    """Return an index file of one bucket; a writer may have vectors for files that are gone."""
     ranges = draw(
         st.lists(
             st.builds(

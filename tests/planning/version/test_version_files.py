@@ -111,7 +111,7 @@ KEYS = [("manifest-\udc80", 1), ("manifest-2", 2), ("manifest-3", 3)]
 
 
 def manifests() -> list[Manifest]:
-    """The second of three removes a file of the first."""
+    """Return the second of three removes a file of the first."""
     partitions = [serialize_row([number], [parse_type("INT")]) for number in range(2)]
     first = [entry(file_name=f"a{at}", partition=partitions[at % 2], row_count=at) for at in range(5)]
     removed = entry(kind=FileKind.DELETE, file_name="a1", partition=partitions[1], row_count=1)

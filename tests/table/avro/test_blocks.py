@@ -49,7 +49,7 @@ def encoded(records: list[dict[str, Any]]) -> bytes:
 
 
 def decoded(*blocks: tuple[int, bytes]) -> list[dict[str, Any]]:
-    """The records of blocks with these counts and contents; the first lies at offset 100."""
+    """Return the records of blocks with these counts and contents; the first lies at offset 100."""
     placed = [Block(100 + at, count, content) for at, (count, content) in enumerate(blocks)]
     records: list[dict[str, Any]] = decode_blocks(placed, orjson.dumps(SCHEMA_OF_BLOCKS)).to_pylist()
     return records

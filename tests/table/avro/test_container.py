@@ -78,7 +78,7 @@ def long(number: int) -> bytes:
 def handmade(
     schema: object, count: int, block: bytes, codec: bytes = b"null", length: int | None = None
 ) -> bytes:
-    """A file with one block whose parts need not fit each other."""
+    """Return a file with one block whose parts need not fit each other."""
     text, sync = json.dumps(schema).encode(), bytes(16)
     pairs = [(b"avro.schema", text), (b"avro.codec", codec)]
     header = long(len(pairs)) + b"".join(long(len(part)) + part for pair in pairs for part in pair) + long(0)
@@ -226,7 +226,7 @@ def nested(depth: int) -> object:
 
 
 def doubled(levels: int) -> object:
-    """A record of two records of two records, ..., each of which is named the second time."""
+    """Return a record of two records of two records, ..., each of which is named the second time."""
     if levels == 0:
         return "int"
     name = f"level_{levels}"

@@ -24,7 +24,7 @@ from tests.tables import avro, entry, record
 
 
 def with_unions(schema: Any, *, null_first: bool = True) -> Any:
-    """The schema with each of its records, the outermost too, in a union with null."""
+    """Return the schema with each of its records, the outermost too, in a union with null."""
     match schema:
         case {"type": "record", "fields": fields}:
             record = {**schema, "fields": [_field(each, null_first=null_first) for each in fields]}
@@ -45,7 +45,7 @@ def _field(field: dict[str, Any], *, null_first: bool) -> dict[str, Any]:
 
 
 def without_fields(schema: Any, names: set[str]) -> Any:
-    """The schema before fields of these names came into any of its records."""
+    """Return the schema before fields of these names came into any of its records."""
     match schema:
         case {"type": "record", "fields": fields}:
             kept = [each for each in fields if each["name"] not in names]

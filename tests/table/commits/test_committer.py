@@ -288,7 +288,7 @@ class Late(Writing):
 
 
 def overwriting(directory: Path, elsewhere: Path, changes: Changes) -> Callable[[], None]:
-    """What renames another snapshot to the name of the next one, as an engine does without a lock."""
+    """Return what renames another snapshot to the name of the next one, as an engine does without a lock."""
     before = files_below(directory)
     copy = elsewhere / f"{DATABASE}.db" / directory.name
     shutil.copytree(directory, copy)

@@ -47,7 +47,7 @@ def written_entries(directory: Path) -> dict[str, bytes]:
 
 
 def add_source(directory: Path) -> None:
-    """Gives every global entry what releases since 2.0 tell of its source."""
+    """Give every global entry what releases since 2.0 tell of its source."""
     for manifest in (directory / "manifest").glob("index-manifest-*"):
         with manifest.open("rb") as file:
             reader = fastavro.reader(file)
@@ -64,7 +64,7 @@ def add_source(directory: Path) -> None:
 
 
 def build_indexes(opened: WritableTable) -> None:
-    """Gives each data file a file index, as the job does."""
+    """Give each data file a file index, as the job does."""
     entries = opened.entries()
     commit_replacements(
         opened.committer,
@@ -73,7 +73,7 @@ def build_indexes(opened: WritableTable) -> None:
 
 
 def delete_first_rows(opened: WritableTable) -> None:
-    """Writes a deletion vector for each data file, as the job does."""
+    """Write a deletion vector for each data file, as the job does."""
     entries, resolved = opened.entries(), opened.table.resolve()
     for entry in entries:
         change = delete_without_buckets(

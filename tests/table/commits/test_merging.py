@@ -53,7 +53,7 @@ class Version:
         return merge_manifests(self.sizes, self.manifests, options, read)
 
     def merged(self, options: ManifestOptions) -> list[int | list[str]]:
-        """The numbers of manifests that stay, and the names in new ones, of removed files with a minus."""
+        """Return numbers of manifests that stay, and the names in new ones, of removed files with a minus."""
         return [each if isinstance(each, int) else names(entries_of(each)) for each in self.merge(options)]
 
 
@@ -192,7 +192,7 @@ FILES = st.builds(
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[list[ManifestEntry]]:
-    """Commits that add files which never were there, and remove some that are."""
+    """Draw commits that add files which never were there, and remove some that are."""
     fresh = draw(st.lists(FILES, unique_by=identity))
     there: list[ManifestEntry] = []
     history: list[list[ManifestEntry]] = []

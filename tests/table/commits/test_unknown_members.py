@@ -20,7 +20,7 @@ from tests.table.later_release import UNKNOWN, add_unknown_members, read_records
 
 
 def by_name(directory: Path, *files: str) -> dict[str, Any]:
-    """The records of some metadata files, by the name that each is about."""
+    """Return the records of some metadata files, by the name that each is about."""
     records = [record for name in files for record in read_records(directory / "manifest" / name)]
     return {(record.get("_FILE") or record)["_FILE_NAME"]: record for record in records}
 

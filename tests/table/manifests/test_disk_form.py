@@ -40,7 +40,7 @@ def manifests(golden: GoldenWarehouse) -> Iterator[Path]:
 
 
 def plain(value: object) -> Any:
-    """What a column holds, in a form that can be compared."""
+    """Return what a column holds, in a form that can be compared."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.tolist()
     if is_dataclass(value) and not isinstance(value, type):
@@ -152,7 +152,7 @@ FORMATS = {2: "b1d18ff15c605abd"}
 
 
 def test_what_is_decoded_is_of_its_format(golden: GoldenWarehouse) -> None:
-    """Releases of one format read each other's entries: who changes what a manifest becomes changes it."""
+    """Release of one format read each other's entries: who changes what a manifest becomes changes it."""
     digest = xxhash.xxh3_64()
     for path in manifests(golden):
         made = manifest_columns(Manifest.read(path.read_bytes()))

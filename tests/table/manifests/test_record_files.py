@@ -45,7 +45,7 @@ LISTED = [
 
 
 def as_read(written: ManifestEntry, written_as: str) -> ManifestEntry:
-    """What a manifest of a format keeps of an entry."""
+    """Return what a manifest of a format keeps of an entry."""
     if written_as == "parquet":
         return written
     file = replace(written.file, creation_time_millis=None)

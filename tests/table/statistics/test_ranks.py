@@ -29,13 +29,13 @@ VALUES: dict[str, st.SearchStrategy[Value]] = {
 
 
 def keyed(*types: str, schema_id: int = 0) -> TableSchema:
-    """A schema whose primary key are all of its columns."""
+    """Return a schema whose primary key are all of its columns."""
     fields = tuple(DataField(number, f"c{number}", parse_type(text)) for number, text in enumerate(types))
     return TableSchema(schema_id, fields, primary_keys=tuple(field.name for field in fields))
 
 
 def files(schema: TableSchema, ranges: Sequence[tuple[Key, Key]]) -> Any:
-    """A manifest of files with some ranges of keys, and its rows."""
+    """Return a manifest of files with some ranges of keys, and its rows."""
     types = [field.type for field in schema.fields]
     entries = [
         entry(schema_id=schema.id, min_key=serialize_row(low, types), max_key=serialize_row(high, types))
@@ -54,7 +54,7 @@ def comparable(key: Key, schema: TableSchema) -> tuple[Any, ...]:
 
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[TableSchema, list[list[tuple[Key, Key]]]]:
-    """A schema, and the key ranges of several manifests."""
+    """Return a schema, and the key ranges of several manifests."""
     types = draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=3))
     keys = st.tuples(*(st.none() | VALUES[text] for text in types))
     return keyed(*types), draw(st.lists(st.lists(st.tuples(keys, keys), max_size=5), max_size=3))

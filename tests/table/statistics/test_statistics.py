@@ -42,7 +42,7 @@ def stored(
 
 
 def of_values(column: int, file_schema: TableSchema, present: TableSchema, **changes: Any) -> FileBounds:
-    """What the value statistics of one file say of a column."""
+    """Return what the value statistics of one file say of a column."""
     files = manifest([entry(row_count=ROWS, **changes)])
     (found,) = by_file(value_bounds(files, np.array([0]), present.by_id[column], lambda _: file_schema))
     return found
@@ -179,7 +179,7 @@ def files(draw: st.DrawFn) -> ManifestEntry:
 
 
 def definition(each: ManifestEntry, column: DataField) -> FileBounds:
-    """What one file's statistics say of a column of ``PRESENT``."""
+    """Return what one file's statistics say of a column of ``PRESENT``."""
     file, written = each.file, SCHEMAS[each.file.schema_id]
     may_hold_nan = column.type.root in FLOATING_ROOTS and not file.file_name.endswith(".parquet")
     if column.id not in written.by_id:

@@ -114,7 +114,7 @@ WITHOUT_VALUES = parse_type("ARRAY<INT>")
 def read_one_by_one(
     rows: Sequence[bytes], fields: int, index: int, data_type: DataType
 ) -> list[Value | None]:
-    """The field by the reader of single rows, which then looks at no other field."""
+    """Return the field by the reader of single rows, which then looks at no other field."""
     types = [data_type if at == index else WITHOUT_VALUES for at in range(fields)]
     return [read_row(row, types)[index] for row in rows]
 
