@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,7 @@ from xdist.scheduler import LoadScopeScheduling
 from app.work.ledger import LEDGER
 from tests import golden_cases
 from tests.copied_tables import GrowingTable
-from tests.downloads import pytest_configure
+from tests.downloads import Terminal, pytest_configure
 from tests.golden_cases import GoldenWarehouse
 from tests.spark.sessions import CONNECTOR
 
@@ -57,6 +58,28 @@ class _OneWorkerForOne(LoadScopeScheduling):  # type: ignore[misc] # xdist is no
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     """Groups of `--dist loadgroup` have no effect with this release of pytest."""
     return _OneWorkerForOne(config, log)
+
+
+_SECONDS_BETWEEN_LINES: Final = 3.0
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Workers collect in silence, so the first of them says how far it is."""
+    if getattr(session.config, "workerinput", {}).get("workerid") == "gw0":
+        session.config.pluginmanager.register(_Collecting())
+    return (yield)
+
+
+class _Collecting:
+    def __init__(self) -> None:
+        self._count, self._told = 0, time.monotonic()
+
+    def pytest_itemcollected(self) -> None:
+        self._count += 1
+        if time.monotonic() > self._told + _SECONDS_BETWEEN_LINES:
+            self._told = time.monotonic()
+            Terminal.show(f"Collects the tests: {self._count:,} so far")
 
 
 def pytest_collection_finish() -> None:

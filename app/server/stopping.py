@@ -123,7 +123,8 @@ class Workers(Multiprocess):
     def _is_awake(self, worker: Process) -> bool:
         """Wait until a worker answers or ends, or kills it for its silence; return False after a signal.
 
-        uvicorn waits in one call: a signal would be noticed only after a worker has started.
+        uvicorn waits in one call: a signal would be noticed only after a worker has started. A worker's end
+        is no end of the pipe, whose other side this process holds as well.
         """
         until = time.monotonic() + self.config.timeout_worker_healthcheck
         with suppress(OSError, EOFError):
@@ -131,6 +132,8 @@ class Workers(Multiprocess):
             while not worker.parent_conn.poll(_LOOK_SECONDS):
                 if self._is_told_to_end():
                     return False
+                if not worker.process.is_alive():
+                    return True
                 if time.monotonic() > until:
                     worker.kill()
             worker.parent_conn.recv()
