@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from app.errors import PaimonIndexError, RequestError, SettingsError, UncertainCommitError
 from app.planning.plan.answers import Plan
@@ -24,11 +23,12 @@ from app.storage.disk.disk_tier import DiskTier
 from app.table.commits import Changes, CommitKind
 from app.work import cancellable
 from tests.copied_tables import WritableTable, files_below, open_table
+from tests.examples import is_thorough
 from tests.failing_calls import Calls, Failure, failing_disk, failing_warehouse
 from tests.golden_cases import GoldenWarehouse, expected
 from tests.tables import golden_ref, open_service
 
-STEP = max(1, 150 // settings().max_examples)
+STEP = 1 if is_thorough() else 15
 """Of so many calls one fails in `make test`; in `.ci/run` every one does."""
 
 

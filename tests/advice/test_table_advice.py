@@ -366,6 +366,7 @@ def test_a_small_table_has_a_warning_and_nothing_to_paste(tmp_path: Path) -> Non
 
 # Every file has just the indexes that the options name.
 BUILT = ["append_sidecar", "append_embedded", "append_partitioned", "append_orc", "map_index", "all_types"]
+PLAIN = ("append_sidecar", "append_orc")
 
 
 @pytest.fixture(scope="module")
@@ -418,7 +419,10 @@ def conditions(name: str) -> list[Any]:
     return [each for each in latest if each]
 
 
-@pytest.mark.parametrize("name", BUILT)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in PLAIN else pytest.mark.long) for name in BUILT],
+)
 def test_what_if_says_what_the_engines_indexes_do(
     golden: GoldenWarehouse, tmp_path: Path, service: IndexService, name: str
 ) -> None:

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.api.conftest import Serve
+from tests.examples import share
 
 PLAN = "/v1/main/databases/golden/tables/append_sidecar/plan"
 ASKED: dict[str, Any] = {"filter": "fee = 58.43"}
@@ -70,7 +71,7 @@ def test_a_tag_of_a_complete_plan_is_good_whatever_the_budget(cold: httpx.Client
 
 
 @pytest.mark.parametrize("first_budget", [0, None])
-@pytest.mark.parametrize("page_size", [1, 2, 3, 7])
+@pytest.mark.parametrize("page_size", share([1, 2, 3, 7], 2))
 def test_pages_of_different_plans_together_hold_every_file_that_is_needed(
     serve: Serve, page_size: int, first_budget: int | None
 ) -> None:

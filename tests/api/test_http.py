@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.api.answers.versioned import etag_matches
@@ -20,6 +20,7 @@ from app.api.http.strict_json import memory_of_json, read_json, write_json
 from app.errors import RequestError
 from app.planning.request.requests import TableRef
 from tests.api.conftest import Serve
+from tests.examples import examples
 
 PLAN = "/v1/main/databases/golden/tables/append_sidecar/plan"
 
@@ -298,7 +299,7 @@ LARGE = "x" * (1 << 20)
 @given(
     st.lists(SCALAR, min_size=1, max_size=6), st.lists(JSON, max_size=3), st.sampled_from([",", " , ", ",\n"])
 )
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_long_lists_are_read_as_they_were_written(
     values: list[object], others: list[object], comma: str
 ) -> None:

@@ -116,7 +116,10 @@ MIXED = {name: [(10 * at, 1), (None, 1), (10 * at + 3, 2)] for at, name in enume
 
 @pytest.mark.parametrize("asked", [LIMITED, FIRST], ids=["limit", "top_n"])
 @pytest.mark.parametrize("rows", [TIED, MIXED], ids=["tied", "mixed"])
-@pytest.mark.parametrize(("lost", "page_size"), [("a", 1), ("c", 1), ("c", 2)])
+@pytest.mark.parametrize(
+    ("lost", "page_size"),
+    [pytest.param("a", 1, marks=pytest.mark.long), ("c", 1), pytest.param("c", 2, marks=pytest.mark.long)],
+)
 @pytest.mark.parametrize("trouble_first", [True, False])
 def test_pages_together_hold_the_rows_of_a_limit(
     client: httpx.Client,

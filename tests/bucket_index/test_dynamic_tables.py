@@ -26,6 +26,7 @@ from app.types import parse_type
 from app.types.binary_row.row import row_hash, write_row
 from app.types.index_files import HASH, IndexFileMeta
 from tests import golden_cases
+from tests.examples import share
 from tests.golden_cases import GoldenWarehouse
 
 TABLES = ("dyn_bucket", "dyn_bucket_two", "dyn_bucket_max")
@@ -214,7 +215,7 @@ def rows_of(round_number: int, rng: np.random.Generator) -> tuple[NDArray[np.int
     return rng.integers(0, 2 if round_number % 3 else 3, ROWS), hashes
 
 
-@pytest.mark.parametrize("restart_every", [1, 4, ROUNDS])
+@pytest.mark.parametrize("restart_every", share([4, 1, ROUNDS], 3))
 @pytest.mark.parametrize(
     ("options", "parallelism"),
     [

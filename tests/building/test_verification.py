@@ -22,7 +22,7 @@ from app.file_index.stacked_index import FileIndex
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, DataType, Value, parse_type
 from tests.brute_force import matching_rows
-from tests.examples import examples
+from tests.examples import examples, share
 from tests.file_index import strategies
 from tests.key_columns import key_column
 
@@ -123,7 +123,7 @@ def test_every_bit_of_an_index(kind: IndexKind) -> None:
     content = _container(kind, column)
     outcomes = {"unreadable": 0, "lost": 0, "wrong": 0, "harmless": 0}
 
-    for bit in range(8 * len(content)):
+    for bit in share(range(8 * len(content)), 7):
         damaged = bytearray(content)
         damaged[bit >> 3] ^= 1 << (bit & 7)
         try:

@@ -23,6 +23,7 @@ from app.file_index.top_rows import top_n
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, Operator
 from app.types import DataField, parse_type
 from tests import golden_cases
+from tests.examples import share
 from tests.key_columns import key_column
 
 INT = parse_type("INT")
@@ -63,7 +64,7 @@ def test_survives_damaged_files(name: str) -> None:
     golden = golden_cases.load_index(name)
     chance = random.Random(name)  # noqa: S311 - repeatable damage, no secret
 
-    for _ in range(25):
+    for _ in share(range(25), 5):
         damaged = bytearray(golden.content)
         for _ in range(chance.randrange(1, 5)):
             damaged[chance.randrange(len(damaged))] = chance.choice(

@@ -19,7 +19,7 @@ from app.types import DataField, DataType, Value, parse_type
 from app.types.bytes_column import BytesColumn
 from tests import golden_cases
 from tests.brute_force import matching_rows
-from tests.examples import examples
+from tests.examples import examples, share
 from tests.file_index.strategies import leaves
 from tests.file_index.tables import INDEXED, predicates, tables
 from tests.golden_checks import together
@@ -152,7 +152,7 @@ def test_decides_as_the_readers_of_golden_files(name: str) -> None:
     golden = golden_cases.load_index(name)
     index = StackedIndex.read(BytesColumn.of([golden.content, None, golden.content]))
 
-    for check in golden.document["checks"]:
+    for check in share(golden.document["checks"], 3):
         predicate = golden.bind(check["predicate"])
         decisions = decide_files(predicate, index, np.array([2, 0]), np.full(2, golden.row_count))
         one = _by_file(predicate, golden.content, golden.row_count)

@@ -81,8 +81,15 @@ FILES = 60
 MANIFESTS = 4
 
 
-@pytest.mark.parametrize("is_embedded", [True, False])
-@pytest.mark.parametrize("indexed", [Indexed.KEYS, Indexed.VALUES])
+@pytest.mark.parametrize(
+    ("indexed", "is_embedded"),
+    [
+        (Indexed.KEYS, True),
+        pytest.param(Indexed.KEYS, False, marks=pytest.mark.long),
+        pytest.param(Indexed.VALUES, True, marks=pytest.mark.long),
+        (Indexed.VALUES, False),
+    ],
+)
 def test_manifests_do_not_share_what_is_kept(tmp_path: Path, indexed: Indexed, is_embedded: bool) -> None:
     write_table(tmp_path, Layout(indexed, is_embedded=is_embedded), FILES, MANIFESTS)
     table = JobTable.open(str(tmp_path), f"{DATABASE}.{TABLE}")

@@ -14,6 +14,7 @@ from app.errors import CorruptMetadataError, FileMissingError, PaimonIndexError,
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import FilePlan, KeepReason, SkipStep
 from tests.copied_tables import CopiedTable, CopyTable
+from tests.examples import share
 from tests.golden_cases import expected
 from tests.tables import all_files
 
@@ -83,7 +84,7 @@ def avro_records(content: bytes) -> list[Any]:
 
 def test_a_side_index_that_is_cut_anywhere_hides_nothing(copy_table: CopyTable) -> None:
     copied = copy_table("append_sidecar")
-    for written in indexed_queries("append_sidecar")[::2]:
+    for written in share(indexed_queries("append_sidecar")[::2], 3):
         intact = copied.plan(written)
         for name in list(asked_of_indexes(intact))[:1]:
             (path,) = copied.directory.glob(f"**/{name}.index")
@@ -99,7 +100,7 @@ def test_a_side_index_that_is_cut_anywhere_hides_nothing(copy_table: CopyTable) 
 def test_flipped_bits_of_a_side_index_never_fail_a_plan(copy_table: CopyTable, table: str) -> None:
     copied = copy_table(table)
     chance = random.Random(table)  # noqa: S311 - the same damage every time
-    for written in indexed_queries(table)[::2]:
+    for written in share(indexed_queries(table)[::2], 3):
         intact = copied.plan(written)
         for name, file in list(asked_of_indexes(intact).items())[:1]:
             (path,) = copied.directory.glob(f"**/{name}.index")
@@ -179,7 +180,7 @@ def test_flipped_bits_of_metadata_raise_what_callers_expect(
     written = indexed_queries(table)[0]
     for path in metadata_files(copied)[kind][:2]:
         content = path.read_bytes()
-        for flipped in damages(content, chance, 10):
+        for flipped in share([*damages(content, chance, 10)], 3):
             path.write_bytes(flipped)
             with suppress(PaimonIndexError):
                 copied.plan(written)

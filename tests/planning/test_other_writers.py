@@ -24,6 +24,7 @@ from app.predicates.model import ALWAYS_TRUE, BoundLeaf, BoundPredicate, Operato
 from app.types import DataField, TypeRoot, Value, sql_key
 from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS
 from tests.brute_force import matching_rows
+from tests.examples import share
 from tests.tables import open_service
 
 TABLES: Final = (
@@ -124,11 +125,14 @@ def written(request: pytest.FixtureRequest, warehouse: Path, service: IndexServi
 def predicates(written: WrittenTable, field: DataField) -> Iterator[BoundPredicate]:
     """Return tests of a column by its values, and by others close to them and beyond."""
     literals = written.values(field)
+    compared = [*share(literals, 3)]
     if field.type.root in FLOATING_ROOTS:
         literals = list(dict.fromkeys([*literals, *_BEYOND]))
+        compared = list(dict.fromkeys([*compared, *_BEYOND]))
     elif field.type.root in TIMESTAMP_ROOTS:
         literals += [int(each) + step for each in literals for step in (-1, 1)]
-    for literal in literals:
+        compared += [int(each) + step for each in compared for step in (-1, 1)]
+    for literal in compared:
         for operator in _ORDERED:
             yield BoundLeaf(operator, field, (literal,))
     ordered = sorted(literals, key=sql_key(field.type))

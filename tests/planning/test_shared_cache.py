@@ -7,10 +7,11 @@ import struct
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import cache
 from itertools import count
 from pathlib import Path
 from threading import Barrier
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pytest
@@ -29,7 +30,7 @@ from app.storage.disk.disk_tier import DiskTier
 from app.storage.range_reading import RangeReader
 from app.storage.shared_tier import SharedCacheState, SharedTier
 from app.work import LEDGER
-from benchmarks.events import CAT, DATABASE, ID, TABLE
+from benchmarks.events import CAT, DATABASE, ID, TABLE, Layout
 from benchmarks.index_bodies import keys_of
 from benchmarks.services import KEYS, KEYS_BESIDE
 from benchmarks.synthetic import write_table
@@ -59,17 +60,9 @@ def tier(url: str, key: bytes = KEY, **options: Any) -> SharedTier:
 class Fleet:
     """A table, and services that come one after the other and share a directory."""
 
-    def __init__(
-        self,
-        directory: Path,
-        *,
-        is_embedded: bool = False,
-        files: int = FILES,
-        manifests: int = MANIFESTS,
-    ) -> None:
+    def __init__(self, directory: Path) -> None:
         self.warehouse, self.shared = directory / "warehouse", directory / "shared"
         self.table = self.warehouse / f"{DATABASE}.db" / TABLE
-        write_table(self.warehouse, KEYS if is_embedded else KEYS_BESIDE, files, manifests)
 
     @contextmanager
     def service(self, shared: SharedTier | None = None, disk: Path | None = None) -> Iterator[IndexService]:
@@ -102,18 +95,45 @@ def told(service: IndexService) -> SharedCacheState:
     return SharedCacheState(**service.cache_statistics()["shared"])
 
 
-@pytest.fixture(params=[False, True], ids=["beside", "embedded"])
-def fleet(tmp_path: Path, request: pytest.FixtureRequest) -> Fleet:
-    return Fleet(tmp_path, is_embedded=request.param)
+Write: TypeAlias = Callable[[Layout, int, int], Path]
+MakeFleet: TypeAlias = Callable[..., Fleet]
+
+
+@pytest.fixture(scope="session")
+def write_once(tmp_path_factory: pytest.TempPathFactory) -> Write:
+    """Writes a table of each kind once; not to be written to."""
+
+    @cache
+    def write(layout: Layout, files: int, manifests: int) -> Path:
+        warehouse = tmp_path_factory.mktemp("written") / "warehouse"
+        write_table(warehouse, layout, files, manifests)
+        return warehouse
+
+    return write
 
 
 @pytest.fixture
-def beside(tmp_path: Path) -> Fleet:
-    return Fleet(tmp_path)
+def make_fleet(tmp_path: Path, write_once: Write) -> MakeFleet:
+    def make(layout: Layout = KEYS_BESIDE, files: int = FILES, manifests: int = MANIFESTS) -> Fleet:
+        fleet = Fleet(tmp_path)
+        shutil.copytree(write_once(layout, files, manifests), fleet.warehouse)
+        return fleet
+
+    return make
 
 
-def test_manifests_that_are_mostly_indexes_are_read_where_they_lie(tmp_path: Path) -> None:
-    fleet = Fleet(tmp_path, is_embedded=True, files=500, manifests=1)
+@pytest.fixture(params=[KEYS_BESIDE, KEYS], ids=["beside", "embedded"])
+def fleet(make_fleet: MakeFleet, request: pytest.FixtureRequest) -> Fleet:
+    return make_fleet(request.param)
+
+
+@pytest.fixture
+def beside(make_fleet: MakeFleet) -> Fleet:
+    return make_fleet()
+
+
+def test_manifests_that_are_mostly_indexes_are_read_where_they_lie(make_fleet: MakeFleet) -> None:
+    fleet = make_fleet(KEYS, files=500, manifests=1)
     with fleet.service() as service:
         plan = service.plan(EVENTS, PlanRequest(filter="id = 5"))
         manifest = next(fleet.table.glob("manifest/manifest-[0-9]*"))
@@ -138,14 +158,14 @@ def test_a_new_service_reads_no_manifest_and_no_index_file(fleet: Fleet) -> None
         assert told(second).hits > 0
 
 
-def test_what_is_fetched_of_a_manifest_is_claimed_until_it_is_cached(tmp_path: Path) -> None:
+def test_what_is_fetched_of_a_manifest_is_claimed_until_it_is_cached(make_fleet: MakeFleet) -> None:
     class Watched(SharedTier):
         def get(self, key: bytes, expected_bytes: int = 0) -> Any:
             entry = super().get(key, expected_bytes)
             claimed.append(LEDGER.claimed["decoding"])
             return entry
 
-    fleet, claimed = Fleet(tmp_path), list[int]()
+    fleet, claimed = make_fleet(), list[int]()
     fleet.fill()
     sizes = [path.stat().st_size for path in fleet.table.glob("manifest/manifest-[0-9]*")]
 
@@ -321,8 +341,8 @@ def test_indexes_of_a_second_column_are_shared_too(beside: Fleet) -> None:
         assert [len(plan) for plan in beside.plans(second, "id = 5", "cat = 3")] == [FILES, 0]
 
 
-def test_manifests_of_small_index_files_lie_beside_others(tmp_path: Path) -> None:
-    fleet = Fleet(tmp_path, manifests=4)
+def test_manifests_of_small_index_files_lie_beside_others(make_fleet: MakeFleet) -> None:
+    fleet = make_fleet(manifests=4)
     for path in fleet.table.rglob("*.index"):
         number = int(path.name.split("-")[5], 16)
         path.write_bytes(index_of(id=10) if number < FILES // 4 else index_of(id=10_000))
@@ -376,9 +396,9 @@ def test_a_job_leaves_what_plans_read(fleet: Fleet) -> None:
         assert fleet.plans(first) == before
 
 
-def test_a_job_drops_nothing_that_would_wait_to_be_written(tmp_path: Path) -> None:
+def test_a_job_drops_nothing_that_would_wait_to_be_written(make_fleet: MakeFleet) -> None:
     """Of four manifests, each of which has a segment of payloads with 1,200,332 bytes."""
-    fleet = Fleet(tmp_path, files=400)
+    fleet = make_fleet(files=400)
     small = SharedTier(Warehouse("shared", str(fleet.shared)), KEY, most_waiting_bytes=2_000_000)
     with fleet.service(small) as job:
         job.share(job.resolve(EVENTS, SnapshotSelector()), ["id", "cat"])

@@ -20,6 +20,7 @@ from app.types import DataField, parse_type
 from benchmarks.events import DATABASE, TABLE, Indexed, Layout
 from benchmarks.synthetic import write_snapshot, write_table
 from tests import golden_cases
+from tests.examples import share
 from tests.golden_cases import GoldenWarehouse
 from tests.planning.tables_beside import Reads, counted_service
 from tests.tables import MadeTable, entry, equals, golden_ref, open_service
@@ -38,7 +39,7 @@ def small(golden: GoldenWarehouse) -> Iterator[IndexService]:
         yield service
 
 
-@pytest.mark.parametrize("table", golden_cases.tables())
+@pytest.mark.parametrize("table", share(golden_cases.tables(), 3))
 def test_the_plans_are_the_same(service: IndexService, small: IndexService, table: str) -> None:
     queries = [query["filter_sql"] for query in golden_cases.expected(table).get("queries", ())]
 

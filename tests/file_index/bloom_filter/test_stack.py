@@ -88,7 +88,10 @@ def test_many_texts_are_found_in_many_files() -> None:
     assert len(found) < 60
 
 
-@pytest.mark.parametrize("items", [[20] * 600, [20 + file % 3 * 40 for file in range(600)]])
+@pytest.mark.parametrize(
+    "items",
+    [pytest.param([20] * 600, marks=pytest.mark.long), [20 + file % 3 * 40 for file in range(600)]],
+)
 @pytest.mark.parametrize("looks", [0, 5, None])
 def test_files_that_there_is_no_time_to_ask_are_told_apart(items: list[int], looks: int | None) -> None:
     """600 files and 366 keys, more of both than are looked at together."""

@@ -23,7 +23,7 @@ from app.table.manifests.manifest_entry import FileKind
 from app.types import DataField, parse_type
 from app.types.index_files import DeletionRange
 from tests.copied_tables import CopiedTable, CopyTable
-from tests.examples import examples
+from tests.examples import examples, share
 from tests.golden_cases import expected, tables
 from tests.golden_checks import positions
 from tests.tables import MadeTable, entry, golden_ref, open_service
@@ -146,7 +146,7 @@ def test_a_flipped_bit_is_an_error_and_never_another_answer(copy_table: CopyTabl
     intact, planned = _deletions(copied), _selections(copied.plan())
     chance = random.Random(table)  # noqa: S311 - the same damage every time
     refused = []
-    for at in chance.sample(range(len(content)), min(25, len(content))):
+    for at in share(chance.sample(range(len(content)), min(25, len(content))), 3):
         flipped = bytearray(content)
         flipped[at] ^= 1 << chance.randrange(8)
         path.write_bytes(flipped)
@@ -166,7 +166,7 @@ def test_a_truncated_file_is_an_error(copy_table: CopyTable, table: str) -> None
     copied = copy_table(table)
     path, _ = _vector_file(copied)
     content = path.read_bytes()
-    for length in range(0, len(content), max(1, len(content) // 20)):
+    for length in share(range(0, len(content), max(1, len(content) // 20)), 3):
         path.write_bytes(content[:length])
 
         with pytest.raises(CorruptIndexError, match=path.name):
