@@ -39,6 +39,7 @@ from benchmarks import (
     plans,
     restarts,
     scale,
+    small_memory,
     stores,
 )
 from benchmarks.events import FILES_PER_DAY
@@ -165,6 +166,7 @@ def _suites(arguments: argparse.Namespace, engine_directory: Path | None) -> Ite
         yield from plans.suites(files)
     if not arguments.quick:
         yield from restarts.suites(with_huge=arguments.files is None)
+        yield from small_memory.suites()
     yield from peers.suites(max(sizes))
     yield from iceberg_clients.suites(max(sizes))
     if engine_directory is not None:

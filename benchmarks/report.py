@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+from benchmarks import small_memory
 from benchmarks.limits import COSTS_EXPLAINED, limit_of
 from benchmarks.workload import Figure, Note
 
@@ -44,6 +45,7 @@ SHOWN: Final = (
     ("cold plan, bitmaps, embedded: cat =", 100_000),
     ("pypaimon-rust, bitmaps, embedded: cat =", 100_000),
     ("pypaimon-rust in a new process, bitmaps, embedded: cat =", 100_000),
+    *((small_memory.name_of(mebibytes), 100_000) for mebibytes in small_memory.MEBIBYTES),
     ("first plan after a restart, no index", 1_000_000),
     ("plan of a new snapshot that adds 1 manifest to 1,000", 100_000),
     ("first plan of a table of 300 commits, manifests merged", 400),

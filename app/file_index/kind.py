@@ -51,6 +51,10 @@ class FileStack(Protocol[Index_co]):
         """Indexes that cannot be read and must not be asked, shape (m,)."""
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of memory without the shared buffer."""
+
+    @property
     def row_counts(self) -> NDArray[np.int64] | None:
         """Rows of each file, shape (m,); None if the indexes do not tell."""
 

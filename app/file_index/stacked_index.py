@@ -110,12 +110,13 @@ class Heads:
     @property
     def nbytes(self) -> int:
         """Bytes of memory without the buffers."""
-        return (
-            self.layout_of.nbytes
-            + self.sizes.nbytes
-            + self.buffers.starts.nbytes
-            + self.buffers.lengths.nbytes
+        arrays: tuple[NDArray[Any], ...] = (
+            self.layout_of,
+            self.sizes,
+            self.buffers.starts,
+            self.buffers.lengths,
         )
+        return sum(map(own_bytes, arrays))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -192,6 +193,8 @@ def _has_layout(
     return same
 
 
+_BYTES_OF_EXTENTS: Final = 20
+"""Bytes of a file's place in a column, or of what is known of it, at most."""
 _BYTES_OF_FILE: Final = 100
 """Approximate bytes that the arrays of one stack hold for each file, apart from keys."""
 
@@ -245,6 +248,13 @@ class StackedIndex:
                 of_payload = KINDS[kind].directory_bytes if kind in KINDS else 0
                 size += _BYTES_OF_FILE * len(self) + of_payload * int(lengths.sum())
         return size + self.heads.nbytes
+
+    @property
+    def opened_nbytes(self) -> int:
+        """Estimate of the memory of what is open, without the buffers of containers and payloads."""
+        stacks = [opened.stack.nbytes for opened in list(self._opened.values()) if opened.stack is not None]
+        columns = len(self._extents) + len(self._opened)
+        return self.heads.nbytes + _BYTES_OF_EXTENTS * len(self) * columns + sum(stacks)
 
     def extents(self, column: str, kind: str) -> Extents:
         """Places of the indexes of one kind on one column."""

@@ -61,6 +61,7 @@ from app.planning.version.version import IndexCaches, IndexSource, Version, miss
 from app.storage import ByteCache, CacheRoom, SharedTier, Tiers, Warehouse, check_listable
 from app.storage.disk import DiskTier
 from app.table import MOST_READS, Catalog, Table, TableReader
+from app.table.manifests import Manifest
 from app.types import Json
 from app.work import give_memory_back
 
@@ -89,7 +90,7 @@ class IndexService:
         room = CacheRoom(capacities) if cache_bytes.is_shared else None
 
         def cache(name: str) -> ByteCache[Any]:
-            return ByteCache(name, capacities[name], _nbytes, room)
+            return ByteCache(name, capacities[name], _nbytes, room, _without_derived)
 
         self._metadata, self._manifests = cache("metadata"), cache("manifests")
         self._indexes = IndexCaches(cache("file_indexes"), cache("deletion_vectors"), cache("hash_indexes"))
@@ -384,6 +385,11 @@ def _warm(version: Version, *, at_once: bool) -> None:
     version.load()
     open_declared(version)
     version.keep_derived()
+
+
+def _without_derived(item: Any) -> Manifest | None:
+    # A spilled manifest itself takes next to no memory, and decoding it again much time.
+    return item.without_derived() if isinstance(item, Manifest) else None
 
 
 def _nbytes(item: Any) -> int:

@@ -104,6 +104,7 @@ class ByteCache(Generic[Item]):
     Args:
         capacity_bytes: weight of all objects together; 0 caches nothing, and still shares loads.
         weigh: returns the bytes of an object.
+        lighten: returns what stays of an object when room is needed first; None to evict it.
         room: shared with other caches; its capacity then replaces this one's.
     """
 
@@ -113,6 +114,7 @@ class ByteCache(Generic[Item]):
         capacity_bytes: int,
         weigh: Callable[[Item], int],
         room: CacheRoom | None = None,
+        lighten: Callable[[Item], Item | None] = lambda _: None,
     ) -> None:
         self.name = name
         self.capacity = capacity_bytes if room is None else room.capacity
@@ -121,6 +123,7 @@ class ByteCache(Generic[Item]):
         if room is not None:
             room.add(name, self)
         self._weigh = weigh
+        self._lighten = lighten
         self._lock = threading.Lock()
         # Least recently used first.
         self._objects: OrderedDict[Hashable, _Entry[Item]] = OrderedDict()
@@ -283,7 +286,11 @@ class ByteCache(Generic[Item]):
                 return
             del self._objects[key]
             self._weight -= oldest.weight
-            self._evictions += 1
+            if (lighter := self._lighten(oldest.item)) is None:
+                self._evictions += 1
+            else:
+                self._objects[key] = _Entry(lighter, self._weigh(lighter), oldest.used_at)
+                self._weight += self._objects[key].weight
 
     def _sort_out(
         self, pending: Mapping[Key, int], items: dict[Key, Item], most: int

@@ -223,7 +223,7 @@ def test_is_not_null_leaves_no_doubt_beside_a_test_of_its_column(test: BoundLeaf
 def test_opens_each_kind_once_and_estimates_its_memory_before() -> None:
     contents = [_file(c=[("bitmap", _bitmap(*range(file, file + 30)))]) for file in range(50)]
     index = StackedIndex.read(BytesColumn.of(contents))
-    estimated = index.own_nbytes
+    estimated, before = index.own_nbytes, index.opened_nbytes
 
     opened = index.open("c", BITMAP, INT)
 
@@ -232,6 +232,7 @@ def test_opens_each_kind_once_and_estimates_its_memory_before() -> None:
     stack = opened.stack
     assert stack.directory.nbytes + stack.row_counts.nbytes < stack.nbytes <= estimated
     assert index.nbytes == estimated + sum(map(len, contents))
+    assert before + stack.nbytes <= index.opened_nbytes <= estimated
 
 
 def test_payloads_outside_of_a_side_file_are_broken_though_nobody_can_fetch_them() -> None:

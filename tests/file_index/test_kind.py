@@ -112,6 +112,10 @@ class RemaindersOfFiles:
     absent: NDArray[np.bool_]
 
     @property
+    def nbytes(self) -> int:
+        return len(self.broken)
+
+    @property
     def broken(self) -> NDArray[np.bool_]:
         return np.array([each is None for each in self.indexes]) & ~self.absent
 

@@ -80,6 +80,23 @@ def test_manifests_beyond_a_quarter_of_the_cache_are_mapped_once(warehouse: Path
     assert after["bytes"] < stored // 2
 
 
+def test_what_is_mapped_stays_though_its_stacks_do_not_fit(tmp_path: Path) -> None:
+    """A repeated plan opens indexes again, and reads no manifest."""
+    write_table(tmp_path, Layout(Indexed.VALUES, bodies=20), FILES, MANIFESTS)
+    filters = ("cat = 1000 AND score = 5", "cat = 1001 AND score = 6", "cat = 1002 AND score = 7")
+    with closing(open_service(tmp_path, cache_bytes=CacheBytes(manifests=400_000, plans=0))) as service:
+        service.plan(EVENTS, PlanRequest(filter=filters[0]))
+        before = service.cache_statistics()["manifests"]
+        for written in filters[1:]:
+            service.plan(EVENTS, PlanRequest(filter=written))
+        after = service.cache_statistics()["manifests"]
+
+    # What the version has may be gathered again.
+    assert after["misses"] - before["misses"] < MANIFESTS
+    assert after["evictions"] == before["evictions"]
+    assert after["bytes"] <= 400_000
+
+
 def test_where_nothing_can_be_written_the_setting_is_named(
     warehouse: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

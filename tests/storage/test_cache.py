@@ -306,6 +306,19 @@ def test_what_nobody_used_lately_is_dropped_first(time: Time) -> None:
     assert cache.get(4) == b"1"
 
 
+def test_what_needs_less_is_left_of_objects_before_any_is_dropped() -> None:
+    cache = ByteCache[bytes]("test", 100, len, lighten=lambda item: item[:10] if len(item) > 10 else None)
+    for key in range(3):
+        cache.put(key, bytes(30))
+
+    cache.shrink(50)
+    assert [len(cache.get(key) or b"") for key in range(3)] == [10, 10, 30]
+    assert (cache.weight, cache.statistics().evictions) == (50, 0)
+
+    cache.shrink(15)
+    assert (cache.weight, cache.statistics().evictions) == (10, 2)
+
+
 def test_what_was_loading_when_the_cache_was_cleared_is_not_kept() -> None:
     cache, gate = bytes_cache(), Gate(b"stale")
     with ThreadPoolExecutor(1) as pool:

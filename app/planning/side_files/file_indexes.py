@@ -296,5 +296,6 @@ def _embedded(manifest: Manifest) -> StackedIndex:
     return manifest.derived.get_or_make(
         "embedded indexes",
         lambda: StackedIndex.read(manifest.embedded_indexes),
-        lambda index: index.own_nbytes,
+        lambda index: index.opened_nbytes,
+        grows=True,
     )

@@ -31,12 +31,12 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
-from app.work import MappedBytes
-
 _PLACES: Final = struct.Struct("<4Q")
 _CHECKSUM: Final = struct.Struct("<Q")
 # Beginning of a stream's message: a mark, and the number of bytes before the buffers.
 _MESSAGE_HEAD: Final = struct.Struct("<II")
+# Memory of an opened batch.
+_BATCH_BYTES: Final = 40 << 10
 
 
 class DamagedEntryError(Exception):
@@ -112,8 +112,9 @@ class Columns:
         return column
 
     def _opened(self) -> pa.RecordBatch:
-        # The batch is the only memory of a mapped entry, so few are kept. Others live as long as their entry.
-        if isinstance(self.data, MappedBytes):
+        # The batch is the only memory of a small mapped entry, so few are kept. Others live as long as their
+        # entry, which nothing else keeps: a temporary file would stay on the disk with its mapping.
+        if self.held < _BATCH_BYTES:
             return _opened_last(self)
         if not self._batch:
             self._batch.append(_read_batch(self))
@@ -137,7 +138,7 @@ def _checksum(column: pa.Array) -> int:
 
 @lru_cache(1 << 8)
 def _opened_last(columns: Columns) -> pa.RecordBatch:
-    # Cached, since callers take several columns in a row; few, since a batch takes 40 KB.
+    # Cached, since callers take several columns in a row.
     return _read_batch(columns)
 
 

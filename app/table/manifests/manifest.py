@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import numpy as np
@@ -40,30 +41,40 @@ Made = TypeVar("Made")
 class Derived:
     """Cache of immutable derived values. Threads may share it: of equal values made at once, one is kept."""
 
-    __slots__ = ("_made", "_weighed")
+    __slots__ = ("_growing", "_made", "_weighed")
 
     def __init__(self) -> None:
         self._made: dict[Hashable, tuple[Any, int]] = {}
+        # Functions that weigh values that grow while they are used.
+        self._growing: dict[Hashable, Callable[[], int]] = {}
         self._weighed = 0
 
-    def get_or_make(self, key: Hashable, make: Callable[[], Made], weigh: Callable[[Made], int]) -> Made:
-        """Return the value of ``key``, made at first use."""
+    def get_or_make(
+        self, key: Hashable, make: Callable[[], Made], weigh: Callable[[Made], int], *, grows: bool = False
+    ) -> Made:
+        """Return the value of ``key``, made at first use; ``grows``: its weight, in bytes, changes later."""
         entry = self._made.get(key)
         if entry is None:
             made = make()
-            entry = self._made.setdefault(key, (made, weigh(made)))
+            entry = self._made.setdefault(key, (made, 0 if grows else weigh(made)))
+            if grows:
+                self._growing[key] = partial(weigh, entry[0])
         item: Made = entry[0]
         return item
 
     @property
     def nbytes(self) -> int:
         """Memory of all values in bytes."""
-        return sum(weight for _, weight in list(self._made.values()))
+        return sum(weight for _, weight in list(self._made.values())) + self._grown
 
     def has_grown(self) -> bool:
-        """Return True if values were added since the last call."""
-        before, self._weighed = self._weighed, len(self._made)
+        """Return True if values were added, or grew, since the last call."""
+        before, self._weighed = self._weighed, len(self._made) + self._grown
         return self._weighed > before
+
+    @property
+    def _grown(self) -> int:
+        return sum(weigh() for weigh in list(self._growing.values()))
 
 
 _UNKNOWN_SOURCE = -1
@@ -177,6 +188,14 @@ class Manifest:
     def nbytes(self) -> int:
         """Upper bound of the memory that columns and derived values keep alive, in bytes."""
         return self._memory_bytes + self.derived.nbytes
+
+    def without_derived(self) -> Self | None:
+        """Return the manifest without derived values; None if it has none."""
+        if not self.derived.nbytes:
+            return None
+        plain = type(self)(self._column, self._length, self._memory_bytes)
+        plain.__dict__ |= {name: column for name, column in self.__dict__.items() if name in COLUMNS}
+        return plain
 
     def side_indexes(self) -> BytesColumn:
         """Name the index side files, null where a file has none. CorruptMetadataError: a file has several."""

@@ -224,6 +224,33 @@ def test_growth_is_told_once() -> None:
     assert [derived.has_grown() for _ in range(2)] == [True, False]
 
 
+def test_what_grows_is_weighed_again() -> None:
+    derived = Derived()
+    growing = derived.get_or_make("key", bytearray, len, grows=True)
+    derived.has_grown()
+    assert derived.nbytes == 0
+
+    growing += b"thing"
+
+    assert [derived.has_grown() for _ in range(2)] == [True, False]
+    assert derived.nbytes == len(growing)
+
+
+def test_a_manifest_without_what_was_derived_has_the_same_columns() -> None:
+    whole = manifest([entry(file_name="a"), entry(file_name="b")])
+    assert whole.without_derived() is None
+    names = whole.file_names
+    whole.derived.get_or_make("key", lambda: b"thing", len)
+
+    plain = whole.without_derived()
+
+    assert plain is not None
+    assert plain.file_names is names
+    assert len(plain) == len(whole)
+    assert plain.nbytes == whole.nbytes - len(b"thing")
+    assert plain.without_derived() is None
+
+
 def test_a_failure_leaves_nothing() -> None:
     derived = Derived()
 
