@@ -114,7 +114,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
 
     Raises:
         JobError: an index is larger than that; nothing is committed. Bloom filters, whose size the options
-            tell, are refused before the first task. Note of the error are options to add.
+            tell, are refused before the first task. Notes of the error are options to add.
     """
     committer, version = table.committer(), table.latest()
     entries = list(chosen_entries(version, partitions))

@@ -44,7 +44,7 @@ def outcome(condition: str) -> str:
 
 
 def without_comments(text: str) -> str:
-    """Blank for comments that are empty, and for a part of one where the text is cut."""
+    """Blanks for comments that are empty, and for a part of one where the text is cut."""
     return re.sub(r"/\*\*/|/\*{0,2}(?=\.\.\.)", lambda comment: " " * len(comment[0]), text)
 
 

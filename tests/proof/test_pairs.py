@@ -24,7 +24,7 @@ def warehouses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path,
 
 @pytest.mark.parametrize("share", range(SHARES))
 def test_no_row_is_lost_and_every_form_is_one_answer(warehouses: tuple[Path, Replicas], share: int) -> None:
-    """Seed are fixed: ``python -m tests.proof --table SEED --only NUMBER`` shows a failure again."""
+    """Seeds are fixed: ``python -m tests.proof --table SEED --only NUMBER`` shows a failure again."""
     root, replicas = warehouses
     total = Run()
     for at in range(share, TABLES, SHARES):

@@ -41,7 +41,7 @@ def main(package: str, warehouse: str) -> None:
 
 
 def act(table: Any, writing: Any, request: dict[str, Any]) -> None:
-    """Do what a request says, rows by ``writing``; release without global indexes fail."""
+    """Do what a request says, rows by ``writing``; releases without global indexes fail."""
     column, kind = request.get("column", ""), request.get("kind", "")
     match request["do"]:
         case "write":

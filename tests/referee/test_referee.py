@@ -22,7 +22,7 @@ needs_java = pytest.mark.skipif(
 
 @needs_java
 def test_readers_get_what_the_engine_reads_and_spark_lets_through(tmp_path: Path) -> None:
-    """Seed are fixed: ``python -m tests.referee --table SEED`` shows a failure again."""
+    """Seeds are fixed: ``python -m tests.referee --table SEED`` shows a failure again."""
     with Court.opened(tmp_path) as court:
         total = _without_failure(court, CASES)
     assert 0 < total.left_out < total.files

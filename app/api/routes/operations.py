@@ -168,7 +168,7 @@ async def ready(request: Request) -> Response:
     """Report whether to send requests: 503 while shutting down, starting or first reading watched tables.
 
     A warehouse that cannot be listed is counted and does not affect the others. 503 if the directory or
-    bucket of every warehouse is missing. Store that fail do not count: caches keep answering for them.
+    bucket of every warehouse is missing. Stores that fail do not count: caches keep answering for them.
     """
     runtime: Runtime | None = request.app.state.runtime
     if runtime is None or request.app.state.stopping.is_begun:

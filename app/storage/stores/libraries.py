@@ -241,7 +241,7 @@ def open_filesystem(
 ) -> AbstractFileSystem:
     """Open the filesystem of a normalized URL.
 
-    Part of the URL, such as host and user, override the settings here, and ``options`` override both. Raises
+    Parts of the URL, such as host and user, override the settings here, and ``options`` override both. Raises
     ValueError for an unknown protocol or option, ImportError if the library is not installed, OSError for an
     unreadable file that options or environment name.
     """

@@ -389,7 +389,7 @@ def test_a_table_may_forbid_global_indexes(indexed: Indexed, written: str) -> No
 
 
 def test_an_index_of_a_level_decides_nothing(indexed: Indexed) -> None:
-    """Release after 1.4 write a member for those that the service writes no manifests with."""
+    """Releases after 1.4 write a member for those that the service writes no manifests with."""
     indexed.commit(4)
     (manifest,) = indexed.made.directory.glob("manifest/index-manifest-*")
     reader = fastavro.reader(io.BytesIO(manifest.read_bytes()))

@@ -152,7 +152,7 @@ FORMATS = {2: "b1d18ff15c605abd"}
 
 
 def test_what_is_decoded_is_of_its_format(golden: GoldenWarehouse) -> None:
-    """Release of one format read each other's entries: who changes what a manifest becomes changes it."""
+    """Releases of one format read each other's entries: who changes what a manifest becomes changes it."""
     digest = xxhash.xxh3_64()
     for path in manifests(golden):
         made = manifest_columns(Manifest.read(path.read_bytes()))
