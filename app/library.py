@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from app.errors import PaimonIndexError
 from app.opening import create_service
-from app.planning import DeletionsAnswer, EvaluateAnswer, EvaluatedFile, FileDeletions, IndexService
+from app.planning import DeletedPositions, DeletionsAnswer, EvaluateAnswer, FileVerdict, IndexService
 from app.planning.buckets import (
     AssignedBucket,
     AssignmentAnswer,
@@ -47,15 +47,15 @@ __all__ = [
     "BucketLookup",
     "BucketsRequest",
     "ColumnRef",
+    "DeletedPositions",
     "DeletionFile",
     "DeletionsAnswer",
     "DeletionsRequest",
     "EvaluateAnswer",
     "EvaluateRequest",
-    "EvaluatedFile",
     "ExplainStep",
-    "FileDeletions",
     "FilePlan",
+    "FileVerdict",
     "IndexFileRef",
     "IndexService",
     "KeepReason",

@@ -34,7 +34,7 @@ from app.api.gate import (
 )
 from app.api.http import (
     Compression,
-    Heads,
+    HeadMiddleware,
     ProblemError,
     RequestIds,
     SecurityHeaders,
@@ -188,7 +188,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     # The last one added is the outermost.
     app.add_middleware(Admission, requests=min(MOST_REQUESTS, request_limit()))
     app.add_middleware(Compression, minimum_size=_COMPRESSED_BYTES, compresslevel=_GZIP_LEVEL)
-    app.add_middleware(Heads)
+    app.add_middleware(HeadMiddleware)
     app.add_middleware(Authentication, gate=_gate(settings, parts.tokens), is_open=open_paths(settings))
     app.add_middleware(RequestIds)
     app.add_middleware(SecurityHeaders)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeVar
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class Phase(StrEnum):
@@ -130,7 +130,7 @@ observer = _observer.get
 
 
 @contextmanager
-def bound(variable: ContextVar[T], value: T) -> Iterator[None]:
+def bound(variable: ContextVar[_T], value: _T) -> Iterator[None]:
     """Set a context variable inside the block."""
     token = variable.set(value)
     try:

@@ -21,7 +21,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from app.table.avro.container import Block, decode_blocks
+from app.table.avro.container import AvroBlock, decode_blocks
 from app.table.manifests.manifest import Manifest
 from benchmarks.avro_schemas import MANIFEST
 from benchmarks.columnar_files import write_orc, write_parquet
@@ -66,11 +66,11 @@ def _readers(entries: Sequence[dict[str, Any]]) -> dict[str, Callable[[], object
     }
 
 
-def _block(entries: Sequence[dict[str, Any]]) -> Block:
+def _block(entries: Sequence[dict[str, Any]]) -> AvroBlock:
     out = io.BytesIO()
     for entry in entries:
         fastavro.schemaless_writer(out, MANIFEST, entry)
-    return Block(0, len(entries), out.getvalue())
+    return AvroBlock(0, len(entries), out.getvalue())
 
 
 def _best(read: Callable[[], object], runs: int) -> float:

@@ -6,23 +6,21 @@ files. A few bitmaps of each column are asked for their cardinality.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.building import Advance
 from app.errors import CorruptIndexError
 from app.file_index import indexed_type
-from app.file_index.bitmap import BITMAP, StoredHeads
+from app.file_index.bitmap import BITMAP, BitmapHeads
 from app.file_index.payloads import Cursors
-from app.options import DeclaredIndex
+from app.options import IndexDeclaration
 from app.planning import FileIndexes, Files, Version
 from app.types import BytesColumn, DataType
-
-Advance: TypeAlias = Callable[[int], None]
-"""Receives the number of index heads read since the last call."""
 
 # Bitmaps of a column whose cardinality is read.
 _BITMAPS: Final = 16
@@ -48,7 +46,7 @@ class Survey:
     index_sizes: NDArray[np.int64]  # Shape (n,): bytes of each file's indexes without heads; -1 for none.
     without_index: int
     warnings: Sequence[str]
-    declared: Mapping[tuple[str, str], DeclaredIndex]
+    declared: Mapping[tuple[str, str], IndexDeclaration]
 
     @classmethod
     def of(cls, version: Version, most_files: int, advance: Advance) -> Survey:
@@ -125,7 +123,7 @@ class Survey:
             if entry.kind == BITMAP and not entry.is_empty
         ]
         cursors = Cursors.of(BytesColumn.of(payloads))
-        heads = StoredHeads.read(cursors)
+        heads = BitmapHeads.read(cursors)
         shares: list[float] = (heads.cardinalities / np.maximum(1, heads.row_counts))[cursors.sound].tolist()
         return shares
 

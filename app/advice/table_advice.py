@@ -35,7 +35,8 @@ from app.advice.answers import (
     ShapeUse,
     TableAdvice,
 )
-from app.advice.survey import NO_INDEX, Advance, SampledIndexes, Survey
+from app.advice.survey import NO_INDEX, SampledIndexes, Survey
+from app.building import Advance
 from app.errors import RequestError
 from app.file_index import KINDS
 from app.file_index.bitmap import BITMAP

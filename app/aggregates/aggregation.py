@@ -30,7 +30,7 @@ import numpy as np
 
 from app.aggregates.answers import AggregateAnswer, AggregateRequest
 from app.aggregates.facets import Facets
-from app.aggregates.question import Question
+from app.aggregates.question import ResolvedRequest
 from app.aggregates.totals import Totals
 from app.errors import UnsupportedFormatError
 from app.planning import Version, decide
@@ -58,7 +58,7 @@ def aggregate(version: Version, request: AggregateRequest, limits: Limits) -> Ag
 
 
 def _answer(version: Version, request: AggregateRequest, limits: Limits, claim: Claim) -> AggregateAnswer:
-    question = Question.of(version, request)
+    question = ResolvedRequest.of(version, request)
     form = SelectionForm.POSITIONS if question.needs_values else SelectionForm.COUNT
     plan_request = PlanRequest(filter=request.filter, selection=form, totals=True)
     decisions = decide(version, plan_request, limits, claim=claim.grow_to)

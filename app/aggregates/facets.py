@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.aggregates.answers import AggregateGroup, AggregateValue
-from app.aggregates.question import Question
+from app.aggregates.question import ResolvedRequest
 from app.aggregates.values import NotKnownError, open_files, partition_counts
 from app.errors import CorruptIndexError
 from app.planning import Version
@@ -37,7 +37,7 @@ class Facets:
     """Rows of each value of a question's group."""
 
     version: Version
-    question: Question
+    question: ResolvedRequest
     state: PlanState
     column: DataField
     warnings: list[str] = field(default_factory=list)

@@ -23,7 +23,7 @@ _ROWS: Final = AggregateFunction(function=Function.COUNT)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ResolvedRequest:
     """A request with its columns resolved."""
 
     # With the column of each; None for COUNT of rows.
@@ -33,7 +33,7 @@ class Question:
     doubts: Mapping[int, str]  # By column id: why its values are unknown, whatever files say.
 
     @classmethod
-    def of(cls, version: Version, request: AggregateRequest) -> Question:
+    def of(cls, version: Version, request: AggregateRequest) -> ResolvedRequest:
         """Resolve the columns of a request.
 
         Raises FilterError for a missing column, or groups with more than counts by one column; RequestError

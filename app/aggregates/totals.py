@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.aggregates.answers import AggregateFunction, AggregateGroup, AggregateValue, Function
-from app.aggregates.question import Question, type_of
+from app.aggregates.question import ResolvedRequest, type_of
 from app.aggregates.values import Ends, FileValues, NotKnownError, as_read, open_files, partition_counts
 from app.errors import CorruptIndexError, RequestError
 from app.planning import FileBounds, Version
@@ -88,7 +88,7 @@ class Totals:
     """The aggregates of a question without a group."""
 
     version: Version
-    question: Question
+    question: ResolvedRequest
     state: PlanState
     rows: int = 0
     warnings: list[str] = field(default_factory=list)

@@ -81,7 +81,7 @@ class TableLooks:
             del self._polls[watched]
 
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _log = logging.getLogger("paimon_index")
 
@@ -131,7 +131,7 @@ class Runtime:
         )
         return cls(settings, service, watch, budget, bulkheads, parsers, bulkheads[None], TableLooks())
 
-    async def run(self, work: Callable[[], T], *, is_begun: bool = False) -> T:
+    async def run(self, work: Callable[[], _T], *, is_begun: bool = False) -> _T:
         """Run blocking ``work`` in a thread before the deadline.
 
         Args:
@@ -146,7 +146,7 @@ class Runtime:
         cancellation = Cancellation()
         submitted = time.perf_counter()
 
-        def limited() -> T:
+        def limited() -> _T:
             with (
                 time_limit(seconds),
                 cancellable(cancellation),
@@ -159,7 +159,7 @@ class Runtime:
 
         return await self._finished(self.bulkhead.submit(limited, is_begun=is_begun), cancellation)
 
-    async def _finished(self, pending: asyncio.Future[T], cancellation: Cancellation) -> T:
+    async def _finished(self, pending: asyncio.Future[_T], cancellation: Cancellation) -> _T:
         seconds = self.settings.deadline_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -173,7 +173,7 @@ class Runtime:
             pending.cancel()
             cancellation.cancel()
 
-    async def parse(self, work: Callable[[], T]) -> T:
+    async def parse(self, work: Callable[[], _T]) -> _T:
         """Run ``work`` as :meth:`run` does, in a thread that no storage holds up."""
         return await replace(self, bulkhead=self.parsers[self.bulkhead.warehouse]).run(work)
 
@@ -198,13 +198,13 @@ class Runtime:
         for bulkhead in (*self.bulkheads.values(), *self.parsers.values()):
             bulkhead.close()
 
-    async def _while_awaited(self, pending: asyncio.Future[T]) -> T:
+    async def _while_awaited(self, pending: asyncio.Future[_T]) -> _T:
         # A queued caller may have gone already, and must not take a thread from one who still waits.
         unwatched = 0 if self.bulkhead.is_waiting(pending) else _UNWATCHED_SECONDS
         done, _ = await asyncio.wait({pending}, timeout=unwatched)
         if not done and self.receive is not None:
             disconnect = asyncio.ensure_future(_disconnected(self.receive))
-            first: set[asyncio.Future[T] | asyncio.Future[None]] = {pending, disconnect}
+            first: set[asyncio.Future[_T] | asyncio.Future[None]] = {pending, disconnect}
             try:
                 await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             finally:

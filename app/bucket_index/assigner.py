@@ -25,7 +25,7 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from app.bucket_index.hash_index import Hashes, Integers
+from app.bucket_index.hash_index import Hashes, HashNumbers
 from app.bucket_index.key_batch import KeyBatch
 from app.bucket_index.partition_buckets import (
     NUMBERS,
@@ -131,7 +131,7 @@ class HashBucketAssigner:
         # The engine starts at 0, too, instead of at the highest loaded bucket.
         self._highest = 0
 
-    def assign(self, partition: bytes, hashes: Integers) -> Assignments:
+    def assign(self, partition: bytes, hashes: HashNumbers) -> Assignments:
         """Assign keys of one partition, in order."""
         return self.assign_batch(KeyBatch.of_one(partition, hashes))
 

@@ -24,7 +24,7 @@ from app.types.index_files import IndexFileMeta
 from app.types.roaring import Buffer
 
 # Numbers that are not checked yet.
-Integers: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]]
+HashNumbers: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]]
 
 Hashes = npt.NDArray[np.int32]
 
@@ -50,12 +50,12 @@ def read_whole(buffer: Buffer, meta: IndexFileMeta) -> Hashes:
     return read(buffer)
 
 
-def write(hashes: Integers) -> bytes:
+def write(hashes: HashNumbers) -> bytes:
     """Encode hashes, in this order. RequestError: one is no signed 32-bit integer."""
     return as_hashes(hashes).astype(_STORED).tobytes()
 
 
-def as_hashes(numbers: Integers) -> Hashes:
+def as_hashes(numbers: HashNumbers) -> Hashes:
     """Convert numbers to key hashes without truncation. RequestError: one is no signed 32-bit integer."""
     array = np.asarray(numbers)
     if array.dtype == np.int32 and array.ndim == 1:
@@ -91,7 +91,7 @@ class DynamicBucketIndexMaintainer:
         """True if hashes were recorded that the last file does not list."""
         return len(self._hashes) > self._listed
 
-    def record(self, hashes: Integers) -> None:
+    def record(self, hashes: HashNumbers) -> None:
         """Record hashes of keys written to the bucket. RequestError: one exceeds 32 bits; none is kept."""
         recorded = np.unique(as_hashes(hashes))
         places = self._hashes.searchsorted(recorded)

@@ -26,7 +26,7 @@ import mmh3
 import numpy as np
 from numpy.typing import NDArray
 
-from app.bucket_index.hash_index import Hashes, Integers, as_hashes
+from app.bucket_index.hash_index import Hashes, HashNumbers, as_hashes
 from app.errors import RequestError
 from app.types.binary_row import FieldValues, row_hash, write_rows
 
@@ -97,7 +97,7 @@ class KeyBatch:
     hashes: Hashes
 
     @classmethod
-    def of(cls, partitions: Sequence[bytes], codes: Integers, hashes: Integers) -> KeyBatch:
+    def of(cls, partitions: Sequence[bytes], codes: HashNumbers, hashes: HashNumbers) -> KeyBatch:
         """Make a batch from its attributes; partitions may repeat here.
 
         RequestError: a hash is no signed 32-bit integer, a code names no partition, or the numbers of codes
@@ -118,7 +118,7 @@ class KeyBatch:
         return cls(tuple(places), named, keys)
 
     @classmethod
-    def of_one(cls, partition: bytes, hashes: Integers) -> KeyBatch:
+    def of_one(cls, partition: bytes, hashes: HashNumbers) -> KeyBatch:
         """Make a batch of one partition. RequestError: a hash is no signed 32-bit integer."""
         keys = as_hashes(hashes)
         return cls((partition,), np.zeros(len(keys), np.intp), keys)

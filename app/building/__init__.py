@@ -4,7 +4,7 @@
 :func:`build` and :func:`verify` take columns and bytes, wherever they come from.
 """
 
-from app.building.builder import BuiltIndex, Payloads, build, write_file
+from app.building.builder import BuiltIndex, IndexPayloads, build, write_file
 from app.building.columns import Advance, ColumnTypes, DataFile, ignore_progress, read_columns, values_under
 from app.building.proposals import advise, size_warning, table_options
 from app.building.verification import CheckedEntry, Verification, verify
@@ -21,7 +21,7 @@ __all__ = [
     # A data file.
     "DataFile",
     # Payloads by column and kind.
-    "Payloads",
+    "IndexPayloads",
     # The verdict on a container.
     "Verification",
     # Judges every column of a data file that belongs to its table, one after the other.

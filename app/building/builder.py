@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-Payloads: TypeAlias = Mapping[tuple[str, str], bytes | None]
+IndexPayloads: TypeAlias = Mapping[tuple[str, str], bytes | None]
 """Payloads of indexes by column and kind; None for an empty entry."""
 
 
@@ -48,7 +48,7 @@ def build(
     columns: Mapping[str, pa.ChunkedArray],
     options: FileIndexOptions,
     advance: Advance = ignore_progress,
-    kept: Payloads | None = None,
+    kept: IndexPayloads | None = None,
 ) -> BuiltIndex:
     """Build the container that the engine would write for a data file.
 

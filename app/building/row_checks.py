@@ -23,7 +23,7 @@ from app.file_index.answers import Answer, Condition, Points, Rows, Span, never_
 from app.file_index.bitmap import BitmapIndex
 from app.file_index.bloom_filter import BloomFilter, hash_keys, places
 from app.file_index.bsi import BitSlicedIntegers
-from app.file_index.keys import Key, Keys, after
+from app.file_index.keys import ArrowKeys, Key, after
 from app.file_index.kind import FileStack
 from app.file_index.range_bitmap import RangeBitmap
 from app.file_index.shared.bit_slices import BitSlices
@@ -36,7 +36,7 @@ class ActualValues:
     """Rows grouped by the key of their value."""
 
     column: KeyColumn
-    keys: Keys  # Distinct, ascending; n of them.
+    keys: ArrowKeys  # Distinct, ascending; n of them.
     ranks: NDArray[np.int64]  # Shape (rows,): place of each row's key in ``keys``, -1 for none.
     grouped: NDArray[np.uint32]  # Rows with a value, by the rank of their key, then ascending.
     starts: NDArray[np.int64]  # Shape (n + 1,): start of each key's rows in ``grouped``.
@@ -270,7 +270,7 @@ def measure(bloom: BloomFilter, actual: ActualValues, random: np.random.Generato
     return BloomFindings(bloom.hash_functions, size_bits, rate, expected, wasted_bytes)
 
 
-def _admitted(bloom: BloomFilter, keys: Keys) -> NDArray[np.bool_]:
+def _admitted(bloom: BloomFilter, keys: ArrowKeys) -> NDArray[np.bool_]:
     bits = np.frombuffer(bloom.bits, np.uint8)
     parts = [np.zeros(0, np.bool_)]
     for hashes in hash_keys(keys, bloom.space):
@@ -281,7 +281,7 @@ def _admitted(bloom: BloomFilter, keys: Keys) -> NDArray[np.bool_]:
     return np.concatenate(parts)
 
 
-def _absent_keys(actual: ActualValues, random: np.random.Generator) -> Keys:
+def _absent_keys(actual: ActualValues, random: np.random.Generator) -> ArrowKeys:
     if isinstance(actual.keys, BytesColumn):
         # Random strings of this length do not occur in data.
         drawn = random.bytes(_ABSENT_KEYS * _ABSENT_BYTES)

@@ -25,7 +25,7 @@ from app.building.row_checks import (
 from app.errors import CorruptIndexError, RequestError
 from app.file_index import KINDS, FileIndex, KeyColumn, open_payload
 from app.file_index.bloom_filter import BloomFilter
-from app.file_index.container import Entry, HeadLayout
+from app.file_index.container import ContainerEntry, HeadLayout
 from app.types import Json
 
 _SEED: Final = 0
@@ -104,7 +104,11 @@ def _actual_values(column_of: Callable[[str], KeyColumn], column: str) -> Actual
 
 
 def _check(
-    index: FileIndex, entry: Entry, actual: ActualValues | IndexProblem, row_count: int, sample: int | None
+    index: FileIndex,
+    entry: ContainerEntry,
+    actual: ActualValues | IndexProblem,
+    row_count: int,
+    sample: int | None,
 ) -> CheckedEntry:
     if isinstance(actual, IndexProblem):
         return CheckedEntry(entry.column, entry.kind, entry.length, problem=actual)
@@ -130,7 +134,7 @@ def _check(
 
 def _judge(
     index: FileIndex,
-    entry: Entry,
+    entry: ContainerEntry,
     actual: ActualValues,
     row_count: int,
     ranks: NDArray[np.int64],

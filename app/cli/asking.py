@@ -30,16 +30,16 @@ from app.cli.output import print_answer
 from app.planning.request import TableRef, VersionedRequest
 from app.planning.request.members import Request
 
-Asks = TypeVar("Asks", bound=Request)
+_Asks = TypeVar("_Asks", bound=Request)
 
 VERSION: Final = ("snapshot_id", "tag", "timestamp_millis", "branch")
 
 
 @dataclass(frozen=True)
-class Invocation(Generic[Asks]):
+class Invocation(Generic[_Asks]):
     """Parsed command line: a table, a warehouse, and members of a request."""
 
-    request: type[Asks]
+    request: type[_Asks]
     members: Mapping[str, Any]
     table_name: str | None
     warehouse: str | None
@@ -57,7 +57,7 @@ class Invocation(Generic[Asks]):
         """The table of the command line."""
         return self.opened.table(self.table_name or "")
 
-    def read(self, **more: object) -> Asks:
+    def read(self, **more: object) -> _Asks:
         """Build the request with further members. Raises RequestError: a value is not allowed."""
         return self.request.read({**self.members, **more})
 

@@ -18,8 +18,9 @@ from app.deletion_vectors.file import (
     read_vector,
     read_vectors,
 )
-from app.deletion_vectors.positions import Positions, Rows
+from app.deletion_vectors.positions import RowNumbers
 from app.options import VectorOptions
+from app.types.roaring import Positions
 
 __all__ = [
     "MAGICS",
@@ -27,7 +28,7 @@ __all__ = [
     "DeletionVector",
     "EncodedVector",
     "Positions",
-    "Rows",
+    "RowNumbers",
     "VectorChange",
     "VectorFile",
     "VectorOptions",

@@ -34,10 +34,11 @@ from app.deletion_vectors.file import (
     stored_data,
     write_record,
 )
-from app.deletion_vectors.positions import Positions, Rows, positions_of, union
+from app.deletion_vectors.positions import RowNumbers, positions_of, union
 from app.errors import CorruptIndexError, CorruptMetadataError, RequestError
 from app.options import VectorOptions
 from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
+from app.types.roaring import Positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class EncodedVector:
     cardinality: int
 
     @classmethod
-    def encode(cls, data_file: str, rows: Rows, *, is64: bool) -> Self:
+    def encode(cls, data_file: str, rows: RowNumbers, *, is64: bool) -> Self:
         """Encode rows as a vector. Raises RequestError: they are no positions that this width holds."""
         try:
             positions = positions_of(rows)
@@ -137,7 +138,7 @@ class VectorChange:
 
 
 def delete_in_bucket(
-    previous: VectorFile | None, deletions: Mapping[str, Rows], name: str, options: VectorOptions
+    previous: VectorFile | None, deletions: Mapping[str, RowNumbers], name: str, options: VectorOptions
 ) -> VectorChange:
     """Delete rows of a bucket of a table that has buckets.
 
@@ -157,7 +158,7 @@ def delete_in_bucket(
 def delete_without_buckets(
     previous: Sequence[IndexFileMeta],
     contents: Mapping[str, bytes],
-    deletions: Mapping[str, Rows],
+    deletions: Mapping[str, RowNumbers],
     names: Iterator[str],
     options: VectorOptions,
 ) -> VectorChange:
@@ -193,7 +194,7 @@ def files_to_read(
     return tuple(meta for meta in previous if any(vector.data_file in data_files for vector in meta.ranges))
 
 
-def _pending(deletions: Mapping[str, Rows]) -> dict[str, Positions]:
+def _pending(deletions: Mapping[str, RowNumbers]) -> dict[str, Positions]:
     pending = {}
     for data_file, rows in deletions.items():
         try:

@@ -34,8 +34,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.deletion_vectors import vector32, vector64
-from app.deletion_vectors.positions import Positions
 from app.errors import CorruptIndexError, UnsupportedFormatError
+from app.types.roaring import Positions
 
 VERSION: Final = 1
 RECORD_MARGIN_BYTES: Final = 8

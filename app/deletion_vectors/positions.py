@@ -11,12 +11,9 @@ from numpy.typing import NDArray
 from pyroaring import BitMap, BitMap64
 
 from app.errors import RequestError
-from app.types.roaring import bitmap_of
+from app.types.roaring import Positions, bitmap_of
 
-Positions: TypeAlias = BitMap | BitMap64
-"""Row positions: a ``BitMap`` if all are below 2^32, which in practice they are."""
-
-Rows: TypeAlias = "Positions | NDArray[np.integer]"
+RowNumbers: TypeAlias = "Positions | NDArray[np.integer]"
 """0-based rows of a data file: a set of positions, or integers of any width in any order, shape (n,)."""
 
 _FIRST_WIDE: Final = 1 << 32
@@ -24,7 +21,7 @@ _FIRST_ENTRY: Final = struct.Struct("<qi")
 """Front of the portable form of 64-bit Roaring: number of bitmaps, and key of the first one."""
 
 
-def positions_of(rows: Rows) -> Positions:
+def positions_of(rows: RowNumbers) -> Positions:
     """Convert rows to a set. Raises RequestError: they are no integers, or one is negative."""
     if isinstance(rows, BitMap):
         return rows

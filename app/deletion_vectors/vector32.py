@@ -17,9 +17,8 @@ from typing import Final
 
 from pyroaring import BitMap
 
-from app.deletion_vectors.positions import Positions
 from app.errors import RequestError
-from app.types.roaring import read_bitmap, serialize
+from app.types.roaring import Positions, read_bitmap, serialize
 
 MAGIC: Final = struct.pack(">i", 1581511376)
 MAX_POSITION: Final = 2**31 - 1

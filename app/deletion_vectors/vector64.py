@@ -24,9 +24,8 @@ from typing import Final
 
 from pyroaring import BitMap, BitMap64
 
-from app.deletion_vectors.positions import Positions
 from app.errors import CorruptIndexError, RequestError
-from app.types.roaring import bitmap_size, read_bitmap, serialize
+from app.types.roaring import Positions, bitmap_size, read_bitmap, serialize
 
 MAGIC: Final = struct.pack("<i", 1681511377)
 MAX_POSITION: Final = 9223372030412324864

@@ -207,7 +207,7 @@ def either(left: Result, right: Result) -> Result:
     return KEEP
 
 
-Outcome: TypeAlias = Literal["skip", "keep", "rows", "unknown"]
+StepOutcome: TypeAlias = Literal["skip", "keep", "rows", "unknown"]
 
 
 @dataclass(slots=True)
@@ -225,7 +225,7 @@ class Step:
     column: str | None
     index: str | None
     predicate: str
-    outcome: Outcome
+    outcome: StepOutcome
     rows: int | None = None
     evidence: str | None = None
     fpp: float | None = None
@@ -303,16 +303,16 @@ def all_rows(row_count: int) -> BitMap:
     return BitMap(range(row_count))
 
 
-KnownRows = TypeVar("KnownRows", bound=RowIndex)
+_KnownRows = TypeVar("_KnownRows", bound=RowIndex)
 
 
-class RowStack(ABC, Generic[KnownRows]):
+class RowStack(ABC, Generic[_KnownRows]):
     """Answers of m files to any condition, shape (m,): SKIP, DOUBT or ROWS; shared, so do not modify them."""
 
     __slots__ = ()
 
     @abstractmethod
-    def of_file(self, file: int) -> KnownRows:
+    def of_file(self, file: int) -> _KnownRows:
         """Return the index of one file, which must be present and not broken."""
 
     @abstractmethod

@@ -100,7 +100,7 @@ _NAME_LENGTH_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ContainerEntry:
     """One index of one column.
 
     ``column``: the column, or ``map[key]``. ``kind``: name of the index's kind, possibly one that this
@@ -162,16 +162,16 @@ class HeadLayout:
             )
         return cls(length, _read_columns(Cursor(buffer[:length], cursor.position)))
 
-    def entries(self, buffer: memoryview) -> dict[str, tuple[Entry, ...]]:
+    def entries(self, buffer: memoryview) -> dict[str, tuple[ContainerEntry, ...]]:
         """Read the indexes of each column from a buffer whose head has this layout."""
         return {
-            column: tuple(Entry(column, kind, *EXTENT.unpack_from(buffer, at)) for kind, at in kinds)
+            column: tuple(ContainerEntry(column, kind, *EXTENT.unpack_from(buffer, at)) for kind, at in kinds)
             for column, kinds in self.columns
         }
 
 
 @contextmanager
-def blame(entry: Entry) -> Iterator[None]:
+def blame(entry: ContainerEntry) -> Iterator[None]:
     """Name the index in errors of the block, and move their offsets to offsets of the file."""
     try:
         yield
@@ -179,7 +179,7 @@ def blame(entry: Entry) -> Iterator[None]:
         raise blamed(entry, error) from error
 
 
-def blamed(entry: Entry, error: CorruptIndexError) -> CorruptIndexError:
+def blamed(entry: ContainerEntry, error: CorruptIndexError) -> CorruptIndexError:
     """Return the error as :func:`blame` raises it."""
     offset = None if error.offset is None else error.offset + max(0, entry.start)
     where = f"{entry.kind} index of column {entry.column!r}"

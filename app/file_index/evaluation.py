@@ -21,14 +21,14 @@ from app.file_index.answers import (
     SKIP,
     Answer,
     Condition,
-    Outcome,
     OutOfTime,
     Result,
     Rows,
     Step,
+    StepOutcome,
     never_out_of_time,
 )
-from app.file_index.container import Entry, blamed
+from app.file_index.container import ContainerEntry, blamed
 from app.file_index.findings import (
     UNKNOWN_ROW_COUNT,
     AnswerArray,
@@ -330,8 +330,8 @@ class _Evaluation:
             entry = self.index.entry(leaf.field.name, kind, int(self.files[file]))
             self.steps[file].append(self._step(leaf, entry, int(self.files[file]), answer))
 
-    def _step(self, leaf: BoundLeaf, entry: Entry, file: int, answer: Result) -> Step:
-        outcome: Outcome = "rows" if isinstance(answer, Rows) else "skip" if answer is SKIP else "keep"
+    def _step(self, leaf: BoundLeaf, entry: ContainerEntry, file: int, answer: Result) -> Step:
+        outcome: StepOutcome = "rows" if isinstance(answer, Rows) else "skip" if answer is SKIP else "keep"
         selected_rows = len(answer.positions) if isinstance(answer, Rows) else 0 if answer is SKIP else None
         evidence = fpp = None
         if entry.is_empty:

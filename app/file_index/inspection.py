@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from app.errors import CorruptIndexError
-from app.file_index.container import VERSION, Entry, blame
+from app.file_index.container import VERSION, ContainerEntry, blame
 from app.file_index.index_kinds import KINDS
 from app.file_index.stacked_index import FileIndex
 from app.options import split_map_key
@@ -40,7 +40,7 @@ def _type_of(column: str, types: Mapping[str, DataType]) -> DataType | None:
     return holder.children[1] if holder is not None and holder.root is TypeRoot.MAP else None
 
 
-def _describe(index: FileIndex, entry: Entry, data_type: DataType | None) -> dict[str, Json]:
+def _describe(index: FileIndex, entry: ContainerEntry, data_type: DataType | None) -> dict[str, Json]:
     # A head can list one large payload very many times.
     check_deadline()
     described: dict[str, Json] = {"type": entry.kind, "offset": entry.start, "length": entry.length}
@@ -53,7 +53,7 @@ def _describe(index: FileIndex, entry: Entry, data_type: DataType | None) -> dic
         return described | {"error": {"detail": error.expectation, "offset": error.offset}}
 
 
-def _content(index: FileIndex, entry: Entry, data_type: DataType | None) -> dict[str, Json]:
+def _content(index: FileIndex, entry: ContainerEntry, data_type: DataType | None) -> dict[str, Json]:
     kind = KINDS.get(entry.kind)
     if kind is None:
         return {"error": {"detail": f"{entry.kind!r} is no kind of index that is known here", "offset": None}}

@@ -20,9 +20,9 @@ from app.file_index.keys.keys import Key, KeySpace, key_space
 from app.types import BytesColumn, DataType, Json, TypeRoot, to_json
 from app.types.roaring import Buffer
 
-Index = TypeVar("Index")
-Index_co = TypeVar("Index_co", covariant=True)
-Options = TypeVar("Options")
+_Index = TypeVar("_Index")
+_Index_co = TypeVar("_Index_co", covariant=True)
+_Options = TypeVar("_Options")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,15 @@ class ColumnProfile:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal(Generic[Options]):
+class Proposal(Generic[_Options]):
     """An index that suits a column; the proposal of the highest ``rank`` wins."""
 
     rank: int
     reason: str
-    options: Options
+    options: _Options
 
 
-class FileStack(Protocol[Index_co]):
+class FileStack(Protocol[_Index_co]):
     """The indexes of one kind on one column, of m files."""
 
     @property
@@ -66,11 +66,11 @@ class FileStack(Protocol[Index_co]):
         where time ran out.
         """
 
-    def of_file(self, file: int) -> Index_co:
+    def of_file(self, file: int) -> _Index_co:
         """Return the index of one file, present and not broken; a ``RowIndex`` if the kind finds rows."""
 
 
-class Kind(str, ABC, Generic[Index, Options]):
+class Kind(str, ABC, Generic[_Index, _Options]):
     """A kind of file index, equal to its name in files, with types of one file's index and of options."""
 
     __slots__ = ()
@@ -101,12 +101,12 @@ class Kind(str, ABC, Generic[Index, Options]):
         """Return True if the answer is exact, so that no other index of the column needs to be asked."""
         return self.tells_rows and condition.exact
 
-    def false_positive_rate(self, index: Index) -> float | None:  # noqa: ARG002 - for subclasses
+    def false_positive_rate(self, index: _Index) -> float | None:  # noqa: ARG002 - for subclasses
         """Probability that an index passes a value that the file lacks; None if it is exact."""
         return None
 
     @abstractmethod
-    def stack(self, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> FileStack[Index]:
+    def stack(self, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> FileStack[_Index]:
         """Read the heads of the indexes of many files.
 
         ``payloads``: a column of m payloads, null for a file without such an index. ``strict``: raises
@@ -114,19 +114,19 @@ class Kind(str, ABC, Generic[Index, Options]):
         """
 
     @abstractmethod
-    def parse_options(self, written: Mapping[str, str]) -> Options:
+    def parse_options(self, written: Mapping[str, str]) -> _Options:
         """Read options by name, all of :attr:`option_names`. Raises RequestError: a text does not fit."""
 
-    def written_options(self, options: Options) -> dict[str, str]:  # noqa: ARG002 - for subclasses
+    def written_options(self, options: _Options) -> dict[str, str]:  # noqa: ARG002 - for subclasses
         """Options that a table should set to get such an index, as text by name."""
         return {}
 
     @abstractmethod
-    def write(self, column: KeyColumn, options: Options) -> bytes:
+    def write(self, column: KeyColumn, options: _Options) -> bytes:
         """Write a payload for the engine. Raises IndexWriteError: the kind cannot hold the values."""
 
     @abstractmethod
-    def describe(self, index: Index, data_type: DataType) -> dict[str, Json]:
+    def describe(self, index: _Index, data_type: DataType) -> dict[str, Json]:
         """Describe an index for people."""
 
     @abstractmethod
@@ -134,7 +134,7 @@ class Kind(str, ABC, Generic[Index, Options]):
         """Describe an index as far as possible without a type. Raises CorruptIndexError: it is broken."""
 
     @abstractmethod
-    def propose(self, profile: ColumnProfile) -> Proposal[Options] | None:
+    def propose(self, profile: ColumnProfile) -> Proposal[_Options] | None:
         """Propose an index for a column of a type that the kind takes, or return None."""
 
 

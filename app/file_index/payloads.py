@@ -287,7 +287,7 @@ _RUN_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BitmapHeads:
+class RoaringHeads:
     """Heads of n roaring bitmaps; offsets are int64, shape (n,), and mean nothing without a container."""
 
     with_runs: NDArray[np.bool_]
@@ -329,7 +329,7 @@ class BitmapHeads:
 def skip_bitmaps(cursors: Cursors) -> None:
     """Move the cursors past the next bitmap; cursors that are at none are no longer sound."""
     starts = cursors.at
-    heads = BitmapHeads.read(cursors)
+    heads = RoaringHeads.read(cursors)
     owners, values = heads.cardinalities(cursors.data, ~heads.with_runs)
     cursors.skip(np.bincount(owners, _plain_bytes(values), len(starts)).astype(np.int64), "containers")
     bitmaps, container = np.flatnonzero(cursors.sound & heads.with_runs), 0
@@ -351,7 +351,7 @@ def skip_bitmaps(cursors: Cursors) -> None:
 
 
 def _container_bytes(
-    walking: Cursors, heads: BitmapHeads, bitmaps: NDArray[np.int64], container: int
+    walking: Cursors, heads: RoaringHeads, bitmaps: NDArray[np.int64], container: int
 ) -> NDArray[np.int64]:
     flags = walking.data[heads.flags_at[bitmaps] + (container >> 3)]
     at = heads.keys_at[bitmaps] + container * _KEY_AND_CARDINALITY_BYTES + _KEY_BYTES

@@ -20,7 +20,7 @@ from app.file_index.container import (
     EMPTY_START,
     EXTENT,
     FIXED_HEAD_BYTES,
-    Entry,
+    ContainerEntry,
     HeadLayout,
 )
 from app.file_index.index_kinds import KINDS, IndexKind, open_payload
@@ -144,7 +144,7 @@ class Heads:
         starts, lengths = cursors.i32("start"), cursors.i32("length")
         return Extents(cursors.sound, starts, lengths)
 
-    def entries(self, file: int) -> dict[str, tuple[Entry, ...]]:
+    def entries(self, file: int) -> dict[str, tuple[ContainerEntry, ...]]:
         """Return the indexes of one file; none if it has no container, or a broken one."""
         layout, view = int(self.layout_of[file]), self.buffers.view(file)
         return {} if layout < 0 or view is None else self.layouts[layout].entries(view)
@@ -280,11 +280,11 @@ class StackedIndex:
             return error
         raise AssertionError(f"the {kind} index of {column} was broken")
 
-    def entry(self, column: str, kind: str, file: int) -> Entry:
+    def entry(self, column: str, kind: str, file: int) -> ContainerEntry:
         """Return the entry of one kind on a column, of a file that has it."""
         return next(entry for entry in self.heads.entries(file)[column] if entry.kind == kind)
 
-    def payload(self, entry: Entry, file: int) -> memoryview:
+    def payload(self, entry: ContainerEntry, file: int) -> memoryview:
         """Return the bytes of a non-empty index. Raises CorruptIndexError: they are outside the file."""
         size = int(self.heads.sizes[file])
         payload = None
@@ -350,15 +350,15 @@ class FileIndex:
         return int(self.stacked.heads.sizes[self.file])
 
     @property
-    def entries(self) -> dict[str, tuple[Entry, ...]]:
+    def entries(self) -> dict[str, tuple[ContainerEntry, ...]]:
         """The indexes of each column."""
         return self.stacked.heads.entries(self.file)
 
-    def payload(self, entry: Entry) -> memoryview:
+    def payload(self, entry: ContainerEntry) -> memoryview:
         """Return the bytes of a non-empty index. Raises CorruptIndexError: they are outside the file."""
         return self.stacked.payload(entry, self.file)
 
-    def open(self, entry: Entry, kind: IndexKind, data_type: DataType) -> Any:
+    def open(self, entry: ContainerEntry, kind: IndexKind, data_type: DataType) -> Any:
         """Open a non-empty index. Raises CorruptIndexError: it is broken, or does not fit the type."""
         opened = self.stacked.open(entry.column, kind, data_type)
         if opened.stack is None or not opened.sound[self.file]:

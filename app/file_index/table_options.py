@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.errors import RequestError
 from app.file_index.index_kinds import KINDS, IndexKind
-from app.options import DeclaredIndex, split_map_key
+from app.options import IndexDeclaration, split_map_key
 from app.options.file_indexes import DEFAULT_THRESHOLD_BYTES, PREFIX, given_indexes, in_manifest_threshold
 from app.suggestions import hint
 from app.types import STRING_ROOTS, DataType, TypeRoot
@@ -27,7 +27,7 @@ class IndexDefinition:
     options: object
 
     @classmethod
-    def of(cls, declared: DeclaredIndex, types: Mapping[str, DataType]) -> IndexDefinition:
+    def of(cls, declared: IndexDeclaration, types: Mapping[str, DataType]) -> IndexDefinition:
         """Check an index that a table declares. Raises RequestError: column or option do not fit."""
         kind, column = KINDS[declared.kind], declared.column
         data_type = _taken_type(kind, column, types)

@@ -14,7 +14,7 @@ from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
 from app.file_index.answers import SKIP, Result, Rows, rows
-from app.file_index.container import Entry, blame
+from app.file_index.container import ContainerEntry, blame
 from app.file_index.keys.keys import FloatingKeys
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
 from app.file_index.range_bitmap.range_bitmap import RangeBitmap
@@ -81,12 +81,12 @@ def indexed_rows(index: FileIndex, field: DataField) -> int | None:
         return _open(index, entry, field).row_count
 
 
-def _range_entry(index: FileIndex, field: DataField) -> Entry | None:
+def _range_entry(index: FileIndex, field: DataField) -> ContainerEntry | None:
     entries = index.entries.get(field.name, ())
     return next((one for one in entries if one.kind == RANGE_BITMAP and not one.is_empty), None)
 
 
-def _open(index: FileIndex, entry: Entry, field: DataField) -> RangeBitmap:
+def _open(index: FileIndex, entry: ContainerEntry, field: DataField) -> RangeBitmap:
     ranges = index.open(entry, RANGE_BITMAP, field.type)
     assert isinstance(ranges, RangeBitmap)  # noqa: S101 - the type that this kind opens
     return ranges

@@ -30,7 +30,7 @@ from app.global_index.keys import read_key
 from app.types import STRING_ROOTS, DataType
 from app.types.roaring import read_bitmap
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 TAIL_BYTES: Final = 64 << 10
 """Bytes of a file's end that are read first: all of a small file, footer and index block of a large one."""
@@ -56,7 +56,7 @@ Search: TypeAlias = Generator[Sequence[Piece], Sequence[Any], BitMap]
 """Yields pieces, is sent them decoded, and returns rows, counted from the first of the range."""
 
 
-def portions(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+def portions(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
     """Cut items up, so that a search names a bounded number of pieces at a time."""
     return (items[at : at + _PIECES_AT_ONCE] for at in range(0, len(items), _PIECES_AT_ONCE))
 

@@ -4,7 +4,7 @@ Metadata is derived from a table's schemas, snapshots and plans, and is never st
 clients would read wrongly are refused with the reason, see :mod:`app.iceberg.refusals`.
 """
 
-from app.iceberg.catalog import Catalog
+from app.iceberg.catalog import IcebergCatalog
 from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken, write_filter
 from app.iceberg.refusals import reason_against
 from app.iceberg.schema import ACCEPT, MILLIS
@@ -17,7 +17,7 @@ __all__ = [
     # The word for timestamps of milliseconds.
     "MILLIS",
     # Answers of Iceberg's REST catalog.
-    "Catalog",
+    "IcebergCatalog",
     # A client's request to plan a scan.
     "PlanQuestion",
     # A part of the plan of a question about one version.

@@ -51,7 +51,7 @@ _PLAN_ID_OMITTED: Final = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Catalog:
+class IcebergCatalog:
     """Catalog as one client sees it.
 
     ``millis``: the client reads timestamps in milliseconds correctly; ``vectors``: it reads deletion vectors
@@ -66,7 +66,7 @@ class Catalog:
 
     def load_table(self, named: TableRef, *, referenced_only: bool) -> dict[str, Json]:
         """Return the metadata of a table. UnsupportedFormatError: no client could read it correctly."""
-        name, version = TableName.of(named), self._resolve(named)
+        name, version = TableIdentifier.of(named), self._resolve(named)
         check_table(version.schema, millis=self.millis)
         with missing_file_means_expired(version):
             age = _age(version) if name.read_optimized else {}
@@ -118,7 +118,7 @@ class Catalog:
         token = replace(token, question=question)
         appended = None
         if question.start_snapshot_id is not None:
-            table = TableName.of(named).table
+            table = TableIdentifier.of(named).table
             most = self.limits.files_named
             appended = _appended_files(self.service, table, version, question.start_snapshot_id, most)
         request = PlanRequest(
@@ -172,7 +172,7 @@ class Catalog:
             return self._resolve(named, selector)
         except NotFoundError:
             # A tag keeps its snapshot after the snapshot of that number is gone.
-            for tag, snapshot in self._tags(TableName.of(named)).items():
+            for tag, snapshot in self._tags(TableIdentifier.of(named)).items():
                 if snapshot.id == question.snapshot_id:
                     return self._resolve(named, replace(selector, snapshot_id=None, tag=tag))
             raise
@@ -189,18 +189,18 @@ class Catalog:
         return version
 
     def _resolve(self, named: TableRef, selector: SnapshotSelector = _LATEST) -> Version:
-        name = TableName.of(named)
+        name = TableIdentifier.of(named)
         version = self.service.resolve(name.table, replace(selector, branch=name.branch))
         return _read_optimized(version) if name.read_optimized else version
 
-    def _snapshots(self, name: TableName, version: Version) -> list[Snapshot]:
+    def _snapshots(self, name: TableIdentifier, version: Version) -> list[Snapshot]:
         if version.snapshot_id is None:
             return []
         after = version.snapshot_id - MOST_READS
         snapshots, _ = self.service.snapshots(name.table, name.branch, after)
         return [snapshot for snapshot in snapshots if snapshot.id <= version.snapshot_id]
 
-    def _tags(self, name: TableName) -> Mapping[str, Snapshot]:
+    def _tags(self, name: TableIdentifier) -> Mapping[str, Snapshot]:
         tags: dict[str, Snapshot] = {}
         after: str | None = None
         while True:
@@ -211,7 +211,7 @@ class Catalog:
 
 
 @dataclass(frozen=True, slots=True)
-class TableName:
+class TableIdentifier:
     """Parts of a table name of the engine, such as ``table$branch_b1$ro``.
 
     ``read_optimized`` restricts the table to what full compactions have written.

@@ -54,8 +54,7 @@ from app.iceberg.schema import ReadColumns
 from app.predicates.model import Operator
 from app.predicates.unbound import (
     And,
-    Column,
-    Constant,
+    ColumnName,
     FilterLimits,
     Leaf,
     Literal,
@@ -63,7 +62,8 @@ from app.predicates.unbound import (
     LiteralKind,
     Or,
     Predicate,
-    Unknown,
+    TruthValue,
+    Undecidable,
     listed_literals,
 )
 from app.suggestions import hint
@@ -109,9 +109,9 @@ _NEGATIONS: Final = dict((*_OPPOSITES, *(pair[::-1] for pair in _OPPOSITES)))
 _FLIPPED: Final = {"lt": "gt", "gt": "lt", "lt-eq": "gt-eq", "gt-eq": "lt-eq", "eq": "eq", "not-eq": "not-eq"}
 _WIDER: Final = {"lt": "lt-eq", "gt": "gt-eq"}
 
-_TRUE: Final = Constant(True)  # noqa: FBT003 - clear from the name
-_FALSE: Final = Constant(False)  # noqa: FBT003 - clear from the name
-_UNKNOWN: Final = Unknown("a test of which Iceberg's clients differ, or which is not of one column")
+_TRUE: Final = TruthValue(True)  # noqa: FBT003 - clear from the name
+_FALSE: Final = TruthValue(False)  # noqa: FBT003 - clear from the name
+_UNKNOWN: Final = Undecidable("a test of which Iceberg's clients differ, or which is not of one column")
 _NAN: Final = Literal(LiteralKind.JSON, "NaN")
 
 
@@ -148,9 +148,9 @@ class _Reader:
     def read(self, written: object, *, negated: bool, depth: int) -> Predicate:
         match written:
             case bool(value) | {"type": "literal", "value": bool(value)}:
-                return Constant(value is not negated)
+                return TruthValue(value is not negated)
             case {"type": "true" | "false" as name}:
-                return Constant((name == "true") is not negated)
+                return TruthValue((name == "true") is not negated)
             case {"type": "not", "child": child}:
                 self._limits.check_depth(depth + 1)
                 return self.read(child, negated=not negated, depth=depth + 1)
@@ -274,7 +274,7 @@ class _Reader:
         _check_comparable(field)
         fitted = [fit_literal(value, field) for value in values]
         if not fitted:
-            return Constant(name == "not-in")
+            return TruthValue(name == "not-in")
         placed = [literal for literal in fitted if literal is not None]
         if len(placed) < len(fitted) or (name == "not-in" and any(literal.wide for literal in placed)):
             return self._unknown()
@@ -325,7 +325,7 @@ def _values(written: object) -> list[object]:
 
 
 def _leaf(name: str, field: DataField, literals: Sequence[Literal] = ()) -> Leaf:
-    return Leaf(_OPERATORS[name], Column((field.name,)), literals, f"{name} of {field.name}")
+    return Leaf(_OPERATORS[name], ColumnName((field.name,)), literals, f"{name} of {field.name}")
 
 
 def _or_null(name: str, field: DataField, literals: Sequence[Literal]) -> Predicate:

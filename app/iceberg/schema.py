@@ -230,7 +230,7 @@ _METADATA_COLUMNS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ColumnLookup:
     """Columns of one schema by full name, folded unless case matters, and by id; None for nested ones."""
 
     by_name: Mapping[str, DataField | None]
@@ -239,7 +239,7 @@ class Columns:
     case_sensitive: bool
 
     @classmethod
-    def of(cls, schema: TableSchema, *, case_sensitive: bool) -> Columns:
+    def of(cls, schema: TableSchema, *, case_sensitive: bool) -> ColumnLookup:
         """Index a schema."""
         fold: Callable[[str], str] = str if case_sensitive else str.lower
         within = dict(names_by_id(schema.fields))
@@ -289,18 +289,18 @@ class ReadColumns:
     """Columns of all schemas that a client may use; ``planned`` is the first of ``every``."""
 
     planned: TableSchema
-    every: Sequence[Columns]
+    every: Sequence[ColumnLookup]
 
     @classmethod
     def of(cls, schemas: Sequence[TableSchema], *, case_sensitive: bool) -> ReadColumns:
         """Index schemas; the first is that of the plan."""
         planned, *further = schemas
-        every = [Columns.of(planned, case_sensitive=case_sensitive)]
+        every = [ColumnLookup.of(planned, case_sensitive=case_sensitive)]
         for schema in further:
             check_deadline()
             # Most schemas differ only in options.
             if schema.fields != planned.fields:
-                every.append(Columns.of(schema, case_sensitive=case_sensitive))
+                every.append(ColumnLookup.of(schema, case_sensitive=case_sensitive))
         return cls(planned, every)
 
     def named(self, name: str) -> DataField | None:
@@ -323,7 +323,7 @@ class ReadColumns:
         }
         return [field for field in self.planned.fields if field.id in ids and self.of_id(field.id)]
 
-    def _one_of(self, look_up: Callable[[Columns], DataField | None]) -> DataField | None:
+    def _one_of(self, look_up: Callable[[ColumnLookup], DataField | None]) -> DataField | None:
         candidates: list[DataField | None] = []
         refusals: list[FilterError] = []
         for columns in self.every:

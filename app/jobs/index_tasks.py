@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from app.building import ColumnTypes, DataFile, Payloads, Verification, build, read_columns, verify
+from app.building import ColumnTypes, DataFile, IndexPayloads, Verification, build, read_columns, verify
 from app.errors import CorruptIndexError, FileMissingError, IndexWriteError, PaimonIndexError
 from app.file_index import FileIndex, FileIndexOptions, KeyColumn, indexed_type
 from app.jobs.job_table import Place, local_file
@@ -122,7 +122,7 @@ def build_file(task: BuildTask) -> BuiltFile:
     )
 
 
-def _readable_indexes(file: IndexedFile, warehouse: Warehouse) -> Payloads:
+def _readable_indexes(file: IndexedFile, warehouse: Warehouse) -> IndexPayloads:
     try:
         content = file.content(warehouse)
         if content is None:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 _log = logging.getLogger("paimon_index.jobs")
 
@@ -43,11 +43,11 @@ class _Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Guarded(Generic[Item, Result]):
+class _Guarded(Generic[_Item, _Result]):
     # A class instead of a closure: Spark's workers find it by its name.
-    work: Callable[[Item], Result]
+    work: Callable[[_Item], _Result]
 
-    def __call__(self, batches: Iterable[Sequence[Item]]) -> Iterator[Result | _Failed]:
+    def __call__(self, batches: Iterable[Sequence[_Item]]) -> Iterator[_Result | _Failed]:
         for item in chain.from_iterable(batches):
             try:
                 yield self.work(item)
@@ -56,12 +56,12 @@ class _Guarded(Generic[Item, Result]):
 
 
 @dataclass(frozen=True, slots=True)
-class Lean(Generic[Item, Result]):
+class Lean(Generic[_Item, _Result]):
     """A task that saves the next one in its process some of the work of starting."""
 
-    work: Callable[[Iterable[Item]], Iterator[Result]]
+    work: Callable[[Iterable[_Item]], Iterator[_Result]]
 
-    def __call__(self, items: Iterable[Item]) -> Iterator[Result]:
+    def __call__(self, items: Iterable[_Item]) -> Iterator[_Result]:
         """Yield the results of the work."""
         # Part of the extra "jobs", which this module must not require.
         from paimon_index.spark.worker import forget_zip_finders  # noqa: PLC0415
@@ -73,13 +73,13 @@ class Lean(Generic[Item, Result]):
 def run_tasks(
     spark: SparkSession,
     label: str,
-    work: Callable[[Item], Result],
-    items: Sequence[Item],
+    work: Callable[[_Item], _Result],
+    items: Sequence[_Item],
     advance: Advance = ignore_progress,
     *,
     size_bytes: int,
     group: str | None = None,
-) -> list[Result]:
+) -> list[_Result]:
     """Do the work of all items in tasks and return results in order; the longest items come first.
 
     ``size_bytes``: bytes of all files of the items.
@@ -92,7 +92,7 @@ def run_tasks(
     batches = [items[first::tasks] for first in range(tasks)]
     with Progress(context, label, len(items) / tasks, advance, group):
         try:
-            results: list[Result] = (
+            results: list[_Result] = (
                 context.parallelize(batches, tasks).mapPartitions(Lean(_Guarded(work))).collect()
             )
         except Exception as error:

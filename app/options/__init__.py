@@ -4,7 +4,7 @@ A wrong option raises RequestError if it is given, CorruptMetadataError if it is
 and its valid values.
 """
 
-from app.options.file_indexes import DeclaredIndex, split_map_key
+from app.options.file_indexes import IndexDeclaration, split_map_key
 from app.options.reading import INT32_MAX, OptionReader, fraction, memory_size, whole_number
 from app.options.table_options import (
     BUCKET_KEY,
@@ -35,10 +35,10 @@ __all__ = [
     "AssignerOptions",
     # The format, compression and size of data files.
     "DataFileOptions",
-    # An index that options declare.
-    "DeclaredIndex",
     # The options of dynamic buckets.
     "DynamicBucketOptions",
+    # An index that options declare.
+    "IndexDeclaration",
     # The format, compression and size of manifests.
     "ManifestOptions",
     # The rule by which the versions of one key become one row.

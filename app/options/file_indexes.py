@@ -34,7 +34,7 @@ _NAME_PARTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class DeclaredIndex:
+class IndexDeclaration:
     """Index of a column, or of ``column[key]``; parameters are by their last name, such as ``fpp``."""
 
     column: str
@@ -42,16 +42,16 @@ class DeclaredIndex:
     parameters: Mapping[str, str]
 
 
-def stored_indexes(options: Mapping[str, str]) -> tuple[DeclaredIndex, ...]:
+def stored_indexes(options: Mapping[str, str]) -> tuple[IndexDeclaration, ...]:
     """List the indexes that stored options declare, by column, then kind."""
     listed = [(kind, name) for kind, _, names in _lists(options) for name in names if name]
-    indexes = [DeclaredIndex(column, kind, _parameters(kind, column, options)) for kind, column in listed]
+    indexes = [IndexDeclaration(column, kind, _parameters(kind, column, options)) for kind, column in listed]
     return tuple(sorted(indexes, key=lambda index: (index.column, index.kind)))
 
 
 def given_indexes(
     options: Mapping[str, str], parameters_by_kind: Mapping[str, Sequence[str]]
-) -> tuple[DeclaredIndex, ...]:
+) -> tuple[IndexDeclaration, ...]:
     """List the indexes that options given for writing declare, in their order."""
     listed: list[tuple[str, str]] = []
     for kind, option, names in _lists(options):
@@ -65,7 +65,9 @@ def given_indexes(
                 raise RequestError(f"{option} lists column {name!r} twice")
             listed.append((kind, name))
     _refuse_without_effect(options, set(listed), parameters_by_kind)
-    return tuple(DeclaredIndex(column, kind, _parameters(kind, column, options)) for kind, column in listed)
+    return tuple(
+        IndexDeclaration(column, kind, _parameters(kind, column, options)) for kind, column in listed
+    )
 
 
 def with_added(stored: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:

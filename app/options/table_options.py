@@ -42,7 +42,7 @@ from functools import cached_property
 from typing import Final
 
 from app.errors import UnsupportedFormatError
-from app.options.file_indexes import DeclaredIndex, stored_indexes
+from app.options.file_indexes import IndexDeclaration, stored_indexes
 from app.options.reading import INT32_MAX, INT64_MAX, OptionReader
 
 # Value of `dynamic-bucket.max-buckets` for no limit.
@@ -261,7 +261,7 @@ class TableOptions:
         return self._reader.boolean("index-file-in-data-file-dir", default=False)
 
     @cached_property
-    def file_indexes(self) -> tuple[DeclaredIndex, ...]:
+    def file_indexes(self) -> tuple[IndexDeclaration, ...]:
         """File indexes that new files get, by column, then kind."""
         return stored_indexes(self.values)
 

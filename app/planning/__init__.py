@@ -17,9 +17,9 @@ lines only:
 ======================================== =============================================================
 """
 
-from app.planning.changes import Changes
-from app.planning.deletions import DeletionsAnswer, FileDeletions, load_vectors
-from app.planning.evaluated_files import EvaluateAnswer, EvaluatedFile
+from app.planning.changes import PlanChanges
+from app.planning.deletions import DeletedPositions, DeletionsAnswer, load_vectors
+from app.planning.evaluated_files import EvaluateAnswer, FileVerdict
 from app.planning.pruned import PrunedSnapshot
 from app.planning.scan.index_filter import in_file_schema
 from app.planning.scan.partition_pruning import needed_manifests
@@ -35,26 +35,26 @@ from app.planning.watch import Watch
 __all__ = [
     # Minimum number of calls that a reader makes for a data file.
     "CALLS_OF_A_FILE",
-    # Files that came and went between two versions.
-    "Changes",
+    # Deleted positions of one data file.
+    "DeletedPositions",
     # Deleted rows by file.
     "DeletionsAnswer",
     # Decisions about index files, in the order of the request.
     "EvaluateAnswer",
-    # The decision about one index file.
-    "EvaluatedFile",
     # Bounds of the files of one version.
     "FileBounds",
-    # Deleted positions of one data file.
-    "FileDeletions",
     # The file indexes of one version.
     "FileIndexes",
+    # The decision about one index file.
+    "FileVerdict",
     # The files of a version, with the manifests that describe them.
     "Files",
     # Answers requests about warehouses.
     "IndexService",
     # Manifests and index entries read for a version.
     "Loaded",
+    # Files that came and went between two versions.
+    "PlanChanges",
     # A snapshot that names only the files of a plan.
     "PrunedSnapshot",
     # Counts of the plans of one table.

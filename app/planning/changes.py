@@ -22,14 +22,14 @@ from app.work import LEDGER, Claim
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
-class Changes:
+class PlanChanges:
     """Files that differ between two versions. Their memory stays claimed while the object lives."""
 
     added: Plan
     removed: Plan
 
 
-def answer_changes(before: Version, after: Version, request: PlanRequest, limits: Limits) -> Changes:
+def answer_changes(before: Version, after: Version, request: PlanRequest, limits: Limits) -> PlanChanges:
     """Return the changes from one version to another.
 
     Args:
@@ -63,7 +63,7 @@ def answer_changes(before: Version, after: Version, request: PlanRequest, limits
             old_names, new_names = map(_names_of, (old, new))
             new = _take(new, np.isin(new.files.array("number"), added) | ~np.isin(new_names, old_names))
             old = _take(old, np.isin(old.files.array("number"), removed) | ~np.isin(old_names, new_names))
-        changes = Changes(new, old)
+        changes = PlanChanges(new, old)
         for claim in claims:
             claim.outlive(changes)
     return changes

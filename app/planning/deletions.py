@@ -27,7 +27,7 @@ _FILES_AT_ONCE: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class FileDeletions:
+class DeletedPositions:
     """Deleted positions of one data file; ``positions`` is None where the caller asked for counts only."""
 
     file_name: str
@@ -42,7 +42,7 @@ class DeletionsAnswer:
     """The answer to a DeletionsRequest."""
 
     snapshot_id: int | None
-    deletions: tuple[FileDeletions, ...]
+    deletions: tuple[DeletedPositions, ...]
     unknown_files: tuple[str, ...]
 
 
@@ -107,7 +107,7 @@ class _Vectors:
 
     def deletions(
         self, version: Version, selected: NDArray[np.int64], request: DeletionsRequest
-    ) -> Iterator[FileDeletions]:
+    ) -> Iterator[DeletedPositions]:
         files, numbers = self.files, self.numbers[selected]
         deleted = self.places.deleted_rows(numbers)
         is_count = request.encoding is SelectionForm.COUNT
@@ -126,7 +126,7 @@ class _Vectors:
                 partition, bucket = files.path(file)
                 cardinality = int(deleted[at]) if vector is None else vector.cardinality
                 positions = None if vector is None else vector.positions
-                yield FileDeletions(
+                yield DeletedPositions(
                     files.name(file), version.partitions.json(partition), bucket, cardinality, positions
                 )
 

@@ -38,7 +38,7 @@ _REPORTED: Final = (CorruptIndexError, StorageError, UnsupportedFormatError, Pat
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluatedFile:
+class FileVerdict:
     """The verdict of one file's indexes."""
 
     name: str
@@ -53,7 +53,7 @@ class EvaluatedFile:
 class EvaluateAnswer:
     """The answer to an EvaluateRequest, in request order."""
 
-    files: tuple[EvaluatedFile, ...]
+    files: tuple[FileVerdict, ...]
     warnings: tuple[str, ...] = ()
 
 
@@ -78,7 +78,7 @@ def evaluate_files(
         columns = [names.sort_column(key.column) for key in request.top_n.order_by]
         sort_column = columns[0]
     budget, is_short, unasked_files = UNBOUNDED.before_deadline(), not asks_much(predicate), 0
-    files: list[EvaluatedFile] = []
+    files: list[FileVerdict] = []
     while len(files) < len(request.files):
         with ExitStack() as stack:
             batch = request.files[len(files) : len(files) + _STACKED_FILES]
@@ -130,7 +130,7 @@ def _evaluate(
     request: EvaluateRequest,
     predicate: BoundPredicate,
     sort_column: DataField | None,
-) -> EvaluatedFile:
+) -> FileVerdict:
     check_deadline()
     trace: list[Step] = []
     try:
@@ -139,10 +139,10 @@ def _evaluate(
         raise
     except _REPORTED as error:
         shown = error.at(name) if isinstance(error, CorruptIndexError) else error
-        return EvaluatedFile(name, skip=False, selection=None, error=shown)
+        return FileVerdict(name, skip=False, selection=None, error=shown)
     steps = tuple(ExplainStep.of(step) for step in trace) if request.explain else None
     positions = answer.positions if isinstance(answer, Rows) else None
-    return EvaluatedFile(name, answer is SKIP, positions, steps)
+    return FileVerdict(name, answer is SKIP, positions, steps)
 
 
 def _evaluate_index(

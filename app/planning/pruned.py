@@ -23,7 +23,7 @@ from app.planning.plan.file_plan import KeepReason
 from app.planning.plan.state import decision
 from app.planning.scan.merge_units import units_of_version
 from app.planning.version.version import Version
-from app.table import Snapshot
+from app.table import TableSnapshot
 from app.table.commits import ListedManifests, Outline, listed, manifest_options, manifests_of, write_manifest
 from app.table.manifests import ManifestEntry
 from app.types import Json
@@ -52,7 +52,7 @@ _USER: Final = "paimon-index"
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataFile:
+class ServedManifest:
     """A manifest or manifest list, to be served as ``manifest/<name>`` below the table."""
 
     name: str
@@ -76,7 +76,7 @@ class PrunedSnapshot:
     plan: Plan
     files_named: int
     document: Mapping[str, Json] | None
-    metadata_files: tuple[MetadataFile, ...]
+    metadata_files: tuple[ServedManifest, ...]
     delta_manifest_list: str | None
     options_schema_id: int
     row_ranges: RowRanges | None = None
@@ -130,7 +130,7 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
 
 def _metadata_files(
     version: Version, plan: Plan, numbers: NDArray[np.int64], moved: Collection[bytes], name: str
-) -> tuple[MetadataFile, ...]:
+) -> tuple[ServedManifest, ...]:
     """Write manifests of files, a list that names them all, and an empty list."""
     options = manifest_options(version.table.name, version.schema)
     answered = _without_index(version, plan)
@@ -142,20 +142,20 @@ def _metadata_files(
             f"{MOST_BYTES >> 20} MiB: read the table itself",
             limit=MOST_BYTES,
         )
-    written: list[MetadataFile] = []
+    written: list[ServedManifest] = []
     records = []
     for entries in manifests_of(_entries(version, numbers, answered, moved), options.target_bytes):
         check_deadline()
         content = write_manifest(entries, options.compression)
-        written.append(MetadataFile(f"manifest-{name}-{len(written)}", content))
+        written.append(ServedManifest(f"manifest-{name}-{len(written)}", content))
         records.append(listed(written[-1].name, len(content), Outline.of(entries), version.schema))
     for number, of_list in enumerate((ListedManifests(tuple(records)), ListedManifests())):
-        written.append(MetadataFile(f"manifest-list-{name}-{number}", of_list.write(options.compression)))
+        written.append(ServedManifest(f"manifest-list-{name}-{number}", of_list.write(options.compression)))
     return tuple(written)
 
 
 def _document(
-    version: Version, snapshot: Snapshot, metadata_files: Sequence[MetadataFile], row_count: int
+    version: Version, snapshot: TableSnapshot, metadata_files: Sequence[ServedManifest], row_count: int
 ) -> dict[str, Json]:
     *_, base, delta = metadata_files
     document: dict[str, Json] = {

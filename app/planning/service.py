@@ -24,7 +24,7 @@ from app.errors import (
 from app.observation import Phase, during
 from app.planning.buckets.answers import AssignmentAnswer, BucketList, BucketLookup
 from app.planning.buckets.lookup import answer_assignment, answer_buckets, answer_lookup
-from app.planning.changes import Changes, answer_changes
+from app.planning.changes import PlanChanges, answer_changes
 from app.planning.deletions import DeletionsAnswer, answer_deletions
 from app.planning.evaluated_files import EvaluateAnswer, evaluate_files
 from app.planning.plan.answers import Plan, report_plan
@@ -65,8 +65,8 @@ from app.table.manifests import Manifest
 from app.types import Json
 from app.work import give_memory_back
 
-Answer = TypeVar("Answer")
-Question = TypeVar("Question", DeletionsRequest, LookupRequest, AssignRequest, BucketsRequest)
+_Answer = TypeVar("_Answer")
+_Question = TypeVar("_Question", DeletionsRequest, LookupRequest, AssignRequest, BucketsRequest)
 
 
 class IndexService:
@@ -230,7 +230,7 @@ class IndexService:
         with missing_file_means_expired(version), during(Phase.EVALUATE):
             return prune(version, plan, most_share)
 
-    def changes(self, before: Version, after: Version, request: PlanRequest) -> Changes:
+    def changes(self, before: Version, after: Version, request: PlanRequest) -> PlanChanges:
         """Compare two versions of a table: files added and removed, after a filter."""
         before = before.in_columns_of(after.schema)
         with missing_file_means_expired(after), missing_file_means_expired(before), during(Phase.EVALUATE):
@@ -323,9 +323,9 @@ class IndexService:
     def _evaluate(
         self,
         of: TableRef | Version,
-        request: Question,
-        answer: Callable[[Version, Question], Answer],
-    ) -> Answer:
+        request: _Question,
+        answer: Callable[[Version, _Question], _Answer],
+    ) -> _Answer:
         version = self._version(of, request.selector)
         with missing_file_means_expired(version), during(Phase.EVALUATE):
             return answer(version, request)

@@ -32,7 +32,7 @@ _STOP_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class WatchedTable:
+class WatchState:
     """The progress of one watched table."""
 
     table: TableRef
@@ -66,7 +66,7 @@ class Watch:
             )
             for warehouse in dict.fromkeys(table.warehouse for table in tables)
         ]
-        self._watched = {table: WatchedTable(table, due=clock()) for table in tables}
+        self._watched = {table: WatchState(table, due=clock()) for table in tables}
         self._untried = set(tables)
         self._warm_by = clock() + _WARM_SECONDS
 
@@ -83,7 +83,7 @@ class Watch:
             if thread.is_alive():
                 thread.join(max(0.0, until - time.monotonic()))
 
-    def tables(self) -> list[WatchedTable]:
+    def tables(self) -> list[WatchState]:
         """Return the progress of each table, in the order in which they were named."""
         return list(self._watched.values())
 
@@ -107,7 +107,7 @@ class Watch:
             while not self._cancellation.event.wait(self.look(warehouse)):
                 pass
 
-    def _follow(self, watched: WatchedTable) -> WatchedTable:
+    def _follow(self, watched: WatchState) -> WatchState:
         table = watched.table
         name = f"{table.warehouse}.{table.database}.{table.table}"
         try:
@@ -118,7 +118,7 @@ class Watch:
                 self._service.warm(version, at_once=not self.is_warm)
         except NotFoundError:
             # The table does not exist yet, or was dropped meanwhile: the next look finds out.
-            return WatchedTable(table, due=self._next_due(0))
+            return WatchState(table, due=self._next_due(0))
         except Exception as error:  # noqa: BLE001 - one bad table must not end the watch of the others
             failures = watched.failures + 1
             if failures == 1 and not self._cancellation.event.is_set():
@@ -128,7 +128,7 @@ class Watch:
             return replace(watched, failures=failures, due=self._next_due(failures))
         if watched.failures:
             _log.info("watched table %s can be read again", name)
-        return WatchedTable(table, version.snapshot_id, version.identity, due=self._next_due(0))
+        return WatchState(table, version.snapshot_id, version.identity, due=self._next_due(0))
 
     def _next_due(self, failures: int) -> float:
         """Return the time of the next look, with exponential backoff and jitter."""

@@ -107,10 +107,10 @@ class _Binder:
                 bound = tuple(map(partial(self.bind, negated=negated), children))
                 is_and = isinstance(predicate, unbound.And) is not negated
                 return conjunction(bound) if is_and else disjunction(bound)
-            case unbound.Constant(value):
+            case unbound.TruthValue(value):
                 # NULL excludes the row, like false, with or without NOT.
                 return ALWAYS_FALSE if value is None or value is negated else ALWAYS_TRUE
-            case unbound.Unknown(text, columns, position, reason):
+            case unbound.Undecidable(text, columns, position, reason):
                 for column in columns:
                     self._names.tested(column)
                 doubts = filter(None, map(self._names.doubt, columns))
@@ -133,7 +133,7 @@ class _Binder:
             return Unknown(leaf.text, leaf.column.position, reason=PADDED_KEYS)
         return self.test(leaf, field, negated=negated)
 
-    def _flag(self, column: unbound.Column, *, negated: bool) -> BoundPredicate:
+    def _flag(self, column: unbound.ColumnName, *, negated: bool) -> BoundPredicate:
         field = self._names.tested(column)
         if field is None:
             text = f"NOT {column}" if negated else str(column)

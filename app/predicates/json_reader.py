@@ -24,8 +24,7 @@ from app.predicates.model import Operator
 from app.predicates.unbound import (
     DEFAULT_LIMITS,
     And,
-    Column,
-    Constant,
+    ColumnName,
     FilterLimits,
     Leaf,
     Literal,
@@ -34,7 +33,8 @@ from app.predicates.unbound import (
     Not,
     Or,
     Predicate,
-    Unknown,
+    TruthValue,
+    Undecidable,
     listed_literals,
     shorten,
 )
@@ -83,7 +83,7 @@ def read_lists(lists: Mapping[str, object], limits: FilterLimits = DEFAULT_LIMIT
 
 
 def _one_of(name: str, written: object, count: LiteralCount) -> Leaf:
-    column = Column((name,))
+    column = ColumnName((name,))
     literals = _literals(Operator.IN, written, count)
     return Leaf(Operator.IN, column, literals, shorten(f"{Operator.IN} of {column}"))
 
@@ -116,7 +116,7 @@ def _compound(function: str, children: tuple[Predicate, ...]) -> Predicate:
             return Or(children)
         case _:
             text = f"{shorten(function)} of {len(children)} predicates"
-            return Unknown(text, reason="only AND and OR combine predicates")
+            return Undecidable(text, reason="only AND and OR combine predicates")
 
 
 def _leaf(written: Mapping[object, object], count: LiteralCount) -> Predicate:
@@ -124,7 +124,7 @@ def _leaf(written: Mapping[object, object], count: LiteralCount) -> Predicate:
     if not isinstance(function, str):
         raise FilterError("a LEAF predicate names its function, such as EQUAL")
     if function in _CONSTANTS:
-        return Constant(_CONSTANTS[function])
+        return TruthValue(_CONSTANTS[function])
     transform = written.get("transform")
     if not isinstance(transform, dict) or not isinstance(transform.get("name"), str):
         raise FilterError(
@@ -135,13 +135,15 @@ def _leaf(written: Mapping[object, object], count: LiteralCount) -> Predicate:
         columns = tuple(_referred(transform))
         arguments = f" of {transform['name']}({', '.join(map(str, columns))})" if columns else ""
         text = shorten(f"{function}{arguments}")
-        return Unknown(text, columns, reason="it is no FIELD_REF: indexes hold the values of columns alone")
+        return Undecidable(
+            text, columns, reason="it is no FIELD_REF: indexes hold the values of columns alone"
+        )
     column = _column(transform.get("fieldRef"))
     text = shorten(f"{function} of {column}")
     if function == _NOT_BETWEEN:
         return Not(Leaf(Operator.BETWEEN, column, literals, text))
     if function not in _LITERALS:
-        return Unknown(text, (column,), reason=f"{shorten(function)} is not a supported function")
+        return Undecidable(text, (column,), reason=f"{shorten(function)} is not a supported function")
     return Leaf(Operator(function), column, literals, text)
 
 
@@ -162,21 +164,21 @@ def _literals(function: str, written: object, count: LiteralCount) -> Sequence[L
     return read
 
 
-def _column(written: object) -> Column:
+def _column(written: object) -> ColumnName:
     match written:
         case {"name": str(name)}:
-            return Column((name,))
+            return ColumnName((name,))
         case _:
             raise FilterError('a FIELD_REF transform has a fieldRef object with the column\'s "name"')
 
 
-def _referred(transform: Mapping[object, object]) -> Iterator[Column]:
+def _referred(transform: Mapping[object, object]) -> Iterator[ColumnName]:
     """Yield columns that a transform other than FIELD_REF refers to, at any depth."""
     pending: list[object] = list(transform.values())
     while pending:
         match pending.pop():
             case {"index": int(), "name": str(name)}:
-                yield Column((name,))
+                yield ColumnName((name,))
             case dict(members):
                 pending.extend(members.values())
             case list(elements):

@@ -177,15 +177,15 @@ def shown_value(value: Value, field: DataField) -> str:
             return str(other)
 
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 
 def fold(
     predicate: BoundPredicate,
-    leaf: Callable[[BoundLeaf | Constant | Unknown], Result],
-    both: Callable[[Sequence[Result]], Result],
-    either: Callable[[Sequence[Result]], Result],
-) -> Result:
+    leaf: Callable[[BoundLeaf | Constant | Unknown], _Result],
+    both: Callable[[Sequence[_Result]], _Result],
+    either: Callable[[Sequence[_Result]], _Result],
+) -> _Result:
     """Combine results bottom-up: ``both`` for AND, ``either`` for OR, ``leaf`` for the rest."""
     match predicate:
         case BoundAnd(children) | BoundOr(children):

@@ -15,7 +15,7 @@ from typing import Final, NoReturn
 from app.errors import FilterError
 from app.options.file_indexes import map_key_name
 from app.predicates.text import read_names
-from app.predicates.unbound import Column
+from app.predicates.unbound import ColumnName
 from app.suggestions import hint
 from app.types import NESTED_ROOTS, STRING_ROOTS, DataField, TypeRoot, parse_type
 
@@ -95,7 +95,7 @@ class Names:
             self._folded.setdefault(field.name.lower(), []).append(field)
         self._maps = [field for field in fields if field.type.root is TypeRoot.MAP]
 
-    def column(self, column: Column) -> DataField:
+    def column(self, column: ColumnName) -> DataField:
         """Resolve a whole column, or a key of a map.
 
         FilterError: no column or several have the name, or it leads into a column.
@@ -110,11 +110,11 @@ class Names:
 
         FilterError: no column or several have the name, or it leads into a column.
         """
-        whole = Column((text,), position=0)
+        whole = ColumnName((text,), position=0)
         parts = () if self._readings(whole) else read_names(text)
-        return self.column(Column(parts, position=0) if parts else whole)
+        return self.column(ColumnName(parts, position=0) if parts else whole)
 
-    def tested(self, column: Column) -> DataField | None:
+    def tested(self, column: ColumnName) -> DataField | None:
         """Resolve the column, or map key, that is tested; None if its values are unknown.
 
         Unknown are fields of structs, keys of maps not from strings, and whatever :meth:`doubt` reports.
@@ -135,7 +135,7 @@ class Names:
             case _:
                 return None
 
-    def doubt(self, column: Column) -> str | None:
+    def doubt(self, column: ColumnName) -> str | None:
         """Explain why values of a tested column decide nothing; None if they may."""
         readings = self._readings(column)
         shown = next((why for field, _ in readings if (why := self.doubt_of(field)) is not None), None)
@@ -168,15 +168,15 @@ class Names:
             f"none of them reads the table, unset that option, which later releases ignore"
         )
 
-    def _hidden(self, column: Column) -> str | None:
+    def _hidden(self, column: ColumnName) -> str | None:
         name = column.parts[self._relation.length(column.parts)]
         return name if name.lower() in HIDDEN_COLUMNS else None
 
-    def _is_row_id(self, column: Column) -> bool:
+    def _is_row_id(self, column: ColumnName) -> bool:
         is_whole = column.key is None and column.parts[-1] == self._hidden(column)
         return self._relation.tracks_rows and is_whole and column.parts[-1].upper() == ROW_ID.name
 
-    def _known_readings(self, column: Column) -> list[tuple[DataField, tuple[str, ...]]]:
+    def _known_readings(self, column: ColumnName) -> list[tuple[DataField, tuple[str, ...]]]:
         readings = self._readings(column)
         if not readings and self._hidden(column) is None:
             self._refuse(column)
@@ -190,7 +190,7 @@ class Names:
                 )
         return readings
 
-    def _readings(self, column: Column) -> list[tuple[DataField, tuple[str, ...]]]:
+    def _readings(self, column: ColumnName) -> list[tuple[DataField, tuple[str, ...]]]:
         """Return the column that is meant, with the names that lead into it; empty without one."""
         parts = column.parts
         for length in {self._relation.length(parts): None, 0: None}:
@@ -230,7 +230,7 @@ class Names:
         exact = [field for field in alike if name.startswith(field.name)]
         return next((_map_key(field, name[len(field.name) + 1 : -1]) for field in exact or alike), None)
 
-    def _refuse(self, column: Column) -> NoReturn:
+    def _refuse(self, column: ColumnName) -> NoReturn:
         length = self._relation.length(column.parts)
         alike = self._folded.get(column.parts[length].lower(), [])
         names, named = " or ".join(repr(field.name) for field in alike), column.name

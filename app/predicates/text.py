@@ -32,7 +32,7 @@ from app.errors import FilterError
 from app.predicates.model import Operator
 from app.predicates.tokens import (
     NAMES,
-    Token,
+    FilterToken,
     TokenKind,
     count_literals,
     plain_list,
@@ -43,8 +43,7 @@ from app.predicates.tokens import (
 from app.predicates.unbound import (
     DEFAULT_LIMITS,
     And,
-    Column,
-    Constant,
+    ColumnName,
     FilterLimits,
     Flag,
     Leaf,
@@ -54,7 +53,8 @@ from app.predicates.unbound import (
     Not,
     Or,
     Predicate,
-    Unknown,
+    TruthValue,
+    Undecidable,
     listed_literals,
     shorten,
 )
@@ -129,7 +129,7 @@ class _Reader:
         self._partner = self._partners()
 
     @property
-    def next(self) -> Token:
+    def next(self) -> FilterToken:
         return self._tokens[self._at]
 
     def condition(self, depth: int) -> Predicate:
@@ -187,7 +187,7 @@ class _Reader:
             return before is None or before.word not in (")", "]")
         return before.word in _OPERATORS
 
-    def _advance(self) -> Token:
+    def _advance(self) -> FilterToken:
         self._at += 1
         return self._tokens[self._at - 1]
 
@@ -239,7 +239,7 @@ class _Reader:
         literal = self._literal()
         if literal is not None:
             if token.word in _CONSTANTS and self._is_boundary():
-                return Constant(_CONSTANTS[token.word])
+                return TruthValue(_CONSTANTS[token.word])
             sign = self._take(*_COMPARISONS)
             column = self._column() if sign is not None and self.next.word not in _CONSTANTS else None
             if sign is None or column is None:
@@ -249,7 +249,7 @@ class _Reader:
         column = self._column()
         return None if column is None else self._column_test(column, start)
 
-    def _column_test(self, column: Column, start: int) -> Predicate | None:
+    def _column_test(self, column: ColumnName, start: int) -> Predicate | None:
         if self._is_boundary():
             return Flag(column)
         if sign := self._take(*_COMPARISONS):
@@ -267,7 +267,7 @@ class _Reader:
         text = leaf.text[:cut] + leaf.text[cut + len(negation.text) :].lstrip()
         return Not(replace(leaf, text=text))
 
-    def _operator_test(self, word: str | None, column: Column, start: int) -> Leaf | None:
+    def _operator_test(self, word: str | None, column: ColumnName, start: int) -> Leaf | None:
         match word:
             case "NULL":
                 return self._leaf(Operator.IS_NULL, column, (), start)
@@ -291,7 +291,9 @@ class _Reader:
             case _:
                 return None
 
-    def _compared(self, sign: str, operator: Operator, column: Column, literal: Literal, start: int) -> Leaf:
+    def _compared(
+        self, sign: str, operator: Operator, column: ColumnName, literal: Literal, start: int
+    ) -> Leaf:
         if sign == "<=>" and literal.value is None:
             return self._leaf(Operator.IS_NULL, column, (), start)
         return self._leaf(operator, column, (literal,), start, null_safe=sign == "<=>")
@@ -299,7 +301,7 @@ class _Reader:
     def _leaf(
         self,
         operator: Operator,
-        column: Column,
+        column: ColumnName,
         literals: Sequence[Literal],
         start: int,
         *,
@@ -310,7 +312,7 @@ class _Reader:
         self._count.add(len(literals))
         return Leaf(operator, column, literals, text, null_safe)
 
-    def _column(self) -> Column | None:
+    def _column(self) -> ColumnName | None:
         if self.next.word in _CONSTANTS:
             return None
         position, names, key = self.next.start, self.names(), None
@@ -319,7 +321,7 @@ class _Reader:
             if key is None or not self._take("]"):
                 return None
         # A dot or bracket leads into a nested value; a bracket after a name makes it a function.
-        return None if not names or self.next.word in (".", "[", "(") else Column(names, key, position)
+        return None if not names or self.next.word in (".", "[", "(") else ColumnName(names, key, position)
 
     def _value(self, expected: str) -> Literal | None:
         if self._is_boundary() or self.next.word in _COMPARISONS:
@@ -350,16 +352,18 @@ class _Reader:
         start, token = self._at, self._advance() if self.next.kind is not TokenKind.END else self.next
         position = token.start
         match token:
-            case Token(TokenKind.NUMBER):
+            case FilterToken(TokenKind.NUMBER):
                 return Literal(LiteralKind.NUMBER, read_number(token.text), position)
-            case Token(TokenKind.SYMBOL, "+" | "-" as sign) if self.next.kind is TokenKind.NUMBER:
+            case FilterToken(TokenKind.SYMBOL, "+" | "-" as sign) if self.next.kind is TokenKind.NUMBER:
                 return Literal(LiteralKind.NUMBER, read_number(f"{sign}{self._advance().text}"), position)
-            case Token(TokenKind.STRING):
+            case FilterToken(TokenKind.STRING):
                 return Literal(LiteralKind.STRING, read_string(token), position)
-            case Token(TokenKind.WORD, word=word) if word in _TYPED and self.next.kind is TokenKind.STRING:
+            case FilterToken(TokenKind.WORD, word=word) if (
+                word in _TYPED and self.next.kind is TokenKind.STRING
+            ):
                 text = read_string(self._advance())
                 return Literal(_TYPED[word], {"$hex": text} if word == "X" else text, position)
-            case Token(TokenKind.WORD, word=word) if word in _CONSTANTS:
+            case FilterToken(TokenKind.WORD, word=word) if word in _CONSTANTS:
                 return Literal(LiteralKind.JSON, _CONSTANTS[word], position)
             case _:
                 self._at = start
@@ -376,7 +380,7 @@ class _Reader:
             case _:
                 return True
 
-    def _unknown(self, start: int) -> Unknown:
+    def _unknown(self, start: int) -> Undecidable:
         """Skip the test at ``start`` up to the next AND or OR, closing bracket or the end."""
         self._at = start
         betweens = 0
@@ -393,7 +397,7 @@ class _Reader:
         tokens = self._tokens[start : self._at]
         self._count.add(sum(map(count_literals, tokens)))
         text = self._text[tokens[0].start : tokens[-1].start + len(tokens[-1].text)]
-        return Unknown(shorten(text), (), tokens[0].start, _why_unknown(tokens))
+        return Undecidable(shorten(text), (), tokens[0].start, _why_unknown(tokens))
 
 
 def _joined(parts: Sequence[Sequence[Literal]]) -> Sequence[Literal]:
@@ -410,7 +414,7 @@ def _plain(value: object) -> object:
     return int(value) if is_short and value == value.to_integral_value() else value  # type: ignore[attr-defined, call-overload] # a number
 
 
-def _why_unknown(tokens: Sequence[Token]) -> str:
+def _why_unknown(tokens: Sequence[FilterToken]) -> str:
     for token, after in pairwise(tokens):
         if after.word == "(" and token.kind is TokenKind.WORD and token.word not in _OPERATORS:
             return f"{token.text:.60} is a function or a query: compare the column itself; {_JSON}"

@@ -36,7 +36,7 @@ NAMES: Final = frozenset({TokenKind.WORD, TokenKind.QUOTED})
 """Kinds of tokens that name a column, or a part of its name."""
 
 
-class Token(NamedTuple):
+class FilterToken(NamedTuple):
     """Piece of the text, from the 0-based character ``start``."""
 
     kind: TokenKind
@@ -72,19 +72,19 @@ _TOKENS_PER_LITERAL: Final = 12
 _TOKENS_AT_ONCE: Final = 4_096
 
 
-def tokenize(text: str, limits: FilterLimits) -> list[Token]:
+def tokenize(text: str, limits: FilterLimits) -> list[FilterToken]:
     """Split ``text`` into tokens, END as the last.
 
     FilterError: a string, a quoted name or a comment does not end, or a sign is none of a filter's.
     LimitExceededError: there are far more tokens than the allowed literals need. DeadlineExceededError: time
     is used up.
     """
-    tokens: list[Token] = []
+    tokens: list[FilterToken] = []
     most = _TOKENS_PER_LITERAL * (limits.literals + 100)
     at = 0
     while at < len(text):
         if _begins_list(tokens) and (listed := _LIST.match(text, at)):
-            tokens.append(Token(TokenKind.LIST, listed[1], listed.start(1), ""))
+            tokens.append(FilterToken(TokenKind.LIST, listed[1], listed.start(1), ""))
             at = listed.end()
             continue
         match = _TOKEN.match(text, at)
@@ -101,17 +101,17 @@ def tokenize(text: str, limits: FilterLimits) -> list[Token]:
         if group != "blank":
             # A name after a dot is no keyword.
             is_word = group == "SYMBOL" or (group == "WORD" and not (tokens and tokens[-1].word == "."))
-            tokens.append(Token(TokenKind[group], piece, at, piece.upper() if is_word else ""))
+            tokens.append(FilterToken(TokenKind[group], piece, at, piece.upper() if is_word else ""))
         if len(tokens) > most:
             raise LimitExceededError(f"the filter has more than {most} words and signs", limit=most)
         if not len(tokens) % _TOKENS_AT_ONCE:
             check_deadline()
         at = match.end()
-    tokens.append(Token(TokenKind.END, "", len(text.rstrip()), ""))
+    tokens.append(FilterToken(TokenKind.END, "", len(text.rstrip()), ""))
     return tokens
 
 
-def _begins_list(tokens: list[Token]) -> bool:
+def _begins_list(tokens: list[FilterToken]) -> bool:
     """Return True after ``IN (``, or after values of a list and a comma."""
     if len(tokens) < 2:  # noqa: PLR2004 - `IN` and its bracket
         return False
@@ -124,7 +124,7 @@ def read_number(text: str) -> Decimal | float:
     return float(text) if "e" in text.lower() else Decimal(text)
 
 
-def read_string(token: Token) -> str:
+def read_string(token: FilterToken) -> str:
     """Return the text in the quotes of a STRING. FilterError: it has an escape without a meaning."""
     quote = token.text[0]
 
@@ -141,7 +141,7 @@ def read_string(token: Token) -> str:
     return _ESCAPE.sub(unescaped, token.text[1:-1])
 
 
-def plain_list(token: Token) -> Sequence[Literal]:
+def plain_list(token: FilterToken) -> Sequence[Literal]:
     """Return the literals of a LIST."""
     is_text = token.text.startswith("'")
     kind = LiteralKind.STRING if is_text else LiteralKind.NUMBER
@@ -156,7 +156,7 @@ def plain_list(token: Token) -> Sequence[Literal]:
     return listed_literals(kind, [value(item) for item in _LIST_ITEM.findall(token.text)], literals)
 
 
-def count_literals(token: Token) -> int:
+def count_literals(token: FilterToken) -> int:
     """Count the literals that a token stands for."""
     if token.kind is TokenKind.LIST:
         return len(_LIST_ITEM.findall(token.text))

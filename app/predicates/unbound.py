@@ -45,7 +45,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ColumnName:
     """Column, or something within one.
 
     ``parts`` are the names between dots: database and table may precede the column, fields or map keys follow
@@ -70,7 +70,7 @@ class Leaf:
     """Test of one column by literals."""
 
     operator: Operator
-    column: Column
+    column: ColumnName
     # None for the NULL tests, two for BETWEEN, any number for IN and NOT_IN, else one; a long list is a
     # `LiteralList`.
     literals: Sequence[Literal]
@@ -83,7 +83,7 @@ class Leaf:
 class Flag:
     """Column that is a condition by itself; it must be BOOLEAN."""
 
-    column: Column
+    column: ColumnName
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,23 +108,23 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class TruthValue:
     """TRUE, FALSE or (None) SQL's NULL."""
 
     value: bool | None
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class Undecidable:
     """Part that cannot be decided. ``columns``, which it reads, must exist; ``reason`` names the way out."""
 
     text: str
-    columns: tuple[Column, ...] = ()
+    columns: tuple[ColumnName, ...] = ()
     position: int | None = None
     reason: str | None = None
 
 
-Predicate: TypeAlias = Leaf | Flag | And | Or | Not | Constant | Unknown
+Predicate: TypeAlias = Leaf | Flag | And | Or | Not | TruthValue | Undecidable
 
 
 def shorten(text: str) -> str:

@@ -78,7 +78,7 @@ class ColumnBounds:
         return cls(*(concat([getattr(part, name) for part in parts]) for name in names))
 
 
-Mask: TypeAlias = NDArray[np.bool_]
+_Mask: TypeAlias = NDArray[np.bool_]
 
 
 def _text_matches(operator: Operator, value: Any, literal: Any) -> bool:
@@ -220,45 +220,45 @@ class _Ends:
         self.swapped = self.has_both & less(self.highest, self.low)
 
     @cached_property
-    def meet(self) -> Mask:
+    def meet(self) -> _Mask:
         return self.has_both & equal(self.low, self.high)
 
-    def all_above(self, literal: Value) -> Mask:
+    def all_above(self, literal: Value) -> _Mask:
         return self.has_low & less(literal, self.low)
 
-    def all_from(self, literal: Value) -> Mask:
+    def all_from(self, literal: Value) -> _Mask:
         return self.has_low & ~less(self.low, literal)
 
-    def all_below(self, literal: Value) -> Mask:
+    def all_below(self, literal: Value) -> _Mask:
         return self.has_high & less(self.high, literal)
 
-    def all_up_to(self, literal: Value) -> Mask:
+    def all_up_to(self, literal: Value) -> _Mask:
         return self.has_high & ~less(literal, self.high)
 
-    def are_clear_of(self, literals: Sequence[Value]) -> Mask:
+    def are_clear_of(self, literals: Sequence[Value]) -> _Mask:
         return self._are_clear_of(literals, self.high)
 
-    def hold_none_of(self, literals: Sequence[Value]) -> Mask:
+    def hold_none_of(self, literals: Sequence[Value]) -> _Mask:
         # NaN equals only a literal NaN, which is the last of an ascending list.
         return self._are_clear_of(literals, self.high if _is_nan(literals[-1]) else self.highest)
 
-    def hold_none_between(self, first: Value, last: Value) -> Mask:
+    def hold_none_between(self, first: Value, last: Value) -> _Mask:
         high = self.high if _is_nan(last) else self.highest
         return (self.has_high & less(high, first)) | self.all_above(last)
 
-    def _are_clear_of(self, literals: Sequence[Value], high: Values) -> Mask:
+    def _are_clear_of(self, literals: Sequence[Value], high: Values) -> _Mask:
         if len(literals) <= _FEW:
             clear = [(self.has_high & less(high, literal)) | self.all_above(literal) for literal in literals]
-            is_clear: Mask = np.logical_and.reduce(clear)
+            is_clear: _Mask = np.logical_and.reduce(clear)
             return is_clear
         first = np.where(self.has_low, count_below(self.low, literals), 0)
         end = np.where(self.has_high, count_up_to(high, literals), len(literals))
         return first >= end
 
-    def all_lack(self, prefix: bytes) -> Mask:
+    def all_lack(self, prefix: bytes) -> _Mask:
         return self.all_below(prefix) | (self.all_above(prefix) & ~starts_with(self.low, prefix))
 
-    def all_begin(self, prefix: bytes) -> Mask:
+    def all_begin(self, prefix: bytes) -> _Mask:
         return self.has_both & starts_with(self.low, prefix) & starts_with(self.high, prefix)
 
 
@@ -266,7 +266,7 @@ def _is_nan(literal: Value) -> bool:
     return isinstance(literal, float) and math.isnan(literal)
 
 
-def _proofs(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
+def _proofs(leaf: BoundLeaf, ends: _Ends) -> tuple[_Mask, _Mask]:
     if leaf.operator in TEXT_TESTS:
         none, every = _proofs_of_text(leaf, ends)
     else:
@@ -275,7 +275,7 @@ def _proofs(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
     return none & ~ends.swapped, every & ~ends.swapped
 
 
-def _proofs_of_order(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
+def _proofs_of_order(leaf: BoundLeaf, ends: _Ends) -> tuple[_Mask, _Mask]:
     first, last = leaf.literals[0], leaf.literals[-1]
     match leaf.operator:
         case Operator.EQUAL | Operator.IN:
@@ -297,7 +297,7 @@ def _proofs_of_order(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
             return (ends.hold_none_between(first, last), ends.all_from(first) & ends.all_up_to(last))
 
 
-def _proofs_of_text(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
+def _proofs_of_text(leaf: BoundLeaf, ends: _Ends) -> tuple[_Mask, _Mask]:
     match leaf.operator, leaf.literals[0]:
         case Operator.STARTS_WITH, bytes(prefix):
             return ends.all_lack(prefix), ends.all_begin(prefix)
@@ -313,7 +313,7 @@ def _proofs_of_text(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
     return none, every
 
 
-def _passing(leaf: BoundLeaf, strings: pa.LargeBinaryArray) -> Mask:
+def _passing(leaf: BoundLeaf, strings: pa.LargeBinaryArray) -> _Mask:
     # Each distinct string is tested once.
     distinct = strings.dictionary_encode()
     texts = distinct.dictionary.to_pylist()

@@ -111,7 +111,7 @@ def _end_with_parent() -> None:
         signal.raise_signal(signal.SIGINT)
 
 
-class Workers(Multiprocess):
+class WorkerSupervisor(Multiprocess):
     """uvicorn's supervisor of several processes; a second signal ends them at once."""
 
     @override
@@ -156,7 +156,7 @@ class Workers(Multiprocess):
 def run_server(config: uvicorn.Config) -> None:
     """Serve until a signal comes. Raises SystemExit if the server cannot start."""
     if config.workers > 1:
-        Workers(config, sockets=[config.bind_socket()]).run()
+        WorkerSupervisor(config, sockets=[config.bind_socket()]).run()
         return
     server = uvicorn.Server(config)
     server.run()

@@ -21,9 +21,9 @@ from app.errors import DeadlineExceededError, MemoryShortError, release_frames
 from app.observation import observer
 from app.work import LEDGER, RECENT_SECONDS, Shrinkable, check_deadline, wait_for
 
-Item = TypeVar("Item")
-Key = TypeVar("Key", bound="Hashable")
-_Flight: TypeAlias = "Future[Mapping[Any, Item]]"
+_Item = TypeVar("_Item")
+_Key = TypeVar("_Key", bound="Hashable")
+_Flight: TypeAlias = "Future[Mapping[Any, _Item]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +88,13 @@ class CacheRoom:
 
 
 @dataclass(slots=True)
-class _Entry(Generic[Item]):
-    item: Item
+class _Entry(Generic[_Item]):
+    item: _Item
     weight: int
     used_at: float
 
 
-class ByteCache(Generic[Item]):
+class ByteCache(Generic[_Item]):
     """Keeps the most recently used objects, up to a weight in bytes.
 
     Objects are shared between threads, so they must be immutable. One thread loads a key; concurrent callers
@@ -112,9 +112,9 @@ class ByteCache(Generic[Item]):
         self,
         name: str,
         capacity_bytes: int,
-        weigh: Callable[[Item], int],
+        weigh: Callable[[_Item], int],
         room: CacheRoom | None = None,
-        lighten: Callable[[Item], Item | None] = lambda _: None,
+        lighten: Callable[[_Item], _Item | None] = lambda _: None,
     ) -> None:
         self.name = name
         self.capacity = capacity_bytes if room is None else room.capacity
@@ -126,9 +126,9 @@ class ByteCache(Generic[Item]):
         self._lighten = lighten
         self._lock = threading.Lock()
         # Least recently used first.
-        self._objects: OrderedDict[Hashable, _Entry[Item]] = OrderedDict()
+        self._objects: OrderedDict[Hashable, _Entry[_Item]] = OrderedDict()
         self._weight = 0
-        self._in_flight: dict[Hashable, _Flight[Item]] = {}
+        self._in_flight: dict[Hashable, _Flight[_Item]] = {}
         self._claimed = 0
         LEDGER.add(self)
         self._hits = 0
@@ -137,11 +137,11 @@ class ByteCache(Generic[Item]):
         self._evictions = 0
         self._rejected = 0
 
-    def get(self, key: Hashable) -> Item | None:
+    def get(self, key: Hashable) -> _Item | None:
         """Return the object of ``key``, or None."""
         return self.get_many((key,)).get(key)
 
-    def get_many(self, keys: Iterable[Key]) -> dict[Key, Item]:
+    def get_many(self, keys: Iterable[_Key]) -> dict[_Key, _Item]:
         """Return the objects among ``keys`` that are cached, all looked up at once."""
         distinct = dict.fromkeys(keys)
         with self._lock:
@@ -152,25 +152,25 @@ class ByteCache(Generic[Item]):
         observer().cache_asked(self.name, len(items), len(distinct) - len(items))
         return items
 
-    def keeps(self, key: Hashable, item: Item) -> bool:
+    def keeps(self, key: Hashable, item: _Item) -> bool:
         """Return True if the cache holds this very object; not counted as a use."""
         with self._lock:
             entry = self._objects.get(key)
             return entry is not None and entry.item is item
 
-    def put(self, key: Hashable, item: Item) -> None:
+    def put(self, key: Hashable, item: _Item) -> None:
         """Cache an object, replacing the one of its key."""
         self._keep_all({key: (item, self._weigh(item))})
 
     def get_or_load(
         self,
         key: Hashable,
-        load: Callable[[], Item],
+        load: Callable[[], _Item],
         *,
         expected_bytes: int = 0,
         line: str = "",
-        is_kept: Callable[[Item], bool] = lambda _: True,
-    ) -> Item:
+        is_kept: Callable[[_Item], bool] = lambda _: True,
+    ) -> _Item:
         """Return the object of ``key``, from the cache or from one ``load`` for all concurrent callers.
 
         Args:
@@ -185,19 +185,19 @@ class ByteCache(Generic[Item]):
 
     def get_or_load_many(
         self,
-        keys: Iterable[Key],
-        load_missing: Callable[[Sequence[Key]], Iterable[Item]],
+        keys: Iterable[_Key],
+        load_missing: Callable[[Sequence[_Key]], Iterable[_Item]],
         *,
-        expected_bytes: Callable[[Key], int] = lambda _: 0,
+        expected_bytes: Callable[[_Key], int] = lambda _: 0,
         line: str = "",
-        is_kept: Callable[[Item], bool] = lambda _: True,
-    ) -> dict[Key, Item]:
+        is_kept: Callable[[_Item], bool] = lambda _: True,
+    ) -> dict[_Key, _Item]:
         """Return the objects of ``keys``, loading missing ones in batches.
 
         ``load_missing`` returns the objects of its keys, in order. It is called more than once if memory for
         all keys cannot be claimed at once.
         """
-        items: dict[Key, Item] = {}
+        items: dict[_Key, _Item] = {}
         most = LEDGER.portion
         # An expected size may come from a damaged file.
         pending = {key: min(max(0, expected_bytes(key)), most) for key in keys}
@@ -248,14 +248,14 @@ class ByteCache(Generic[Item]):
     def _reach(self) -> int:
         return self.capacity if self._shared is None else self._shared.reach(self.name)
 
-    def _used(self, key: Hashable, now: float) -> _Entry[Item] | None:
+    def _used(self, key: Hashable, now: float) -> _Entry[_Item] | None:
         entry = self._objects.get(key)
         if entry is not None:
             entry.used_at = now
             self._objects.move_to_end(key)
         return entry
 
-    def _keep_all(self, loaded: Mapping[Any, tuple[Item, int]]) -> None:
+    def _keep_all(self, loaded: Mapping[Any, tuple[_Item, int]]) -> None:
         capacity = self._reach
         with self._lock:
             now = time.monotonic()
@@ -264,7 +264,7 @@ class ByteCache(Generic[Item]):
         if self._shared is not None:
             self._shared.settle()
 
-    def _keep(self, key: Hashable, entry: _Entry[Item], capacity: int) -> None:
+    def _keep(self, key: Hashable, entry: _Entry[_Item], capacity: int) -> None:
         before = self._objects.pop(key, None)
         if before is not None:
             self._weight -= before.weight
@@ -293,11 +293,11 @@ class ByteCache(Generic[Item]):
                 self._weight += self._objects[key].weight
 
     def _sort_out(
-        self, pending: Mapping[Key, int], items: dict[Key, Item], most: int
-    ) -> tuple[dict[Key, _Flight[Item]], list[_Batch[Key, Item]]]:
+        self, pending: Mapping[_Key, int], items: dict[_Key, _Item], most: int
+    ) -> tuple[dict[_Key, _Flight[_Item]], list[_Batch[_Key, _Item]]]:
         """Put cached objects into ``items``; return flights to wait for, and batches to load here."""
-        in_flight: dict[Key, _Flight[Item]] = {}
-        batches: list[_Batch[Key, Item]] = []
+        in_flight: dict[_Key, _Flight[_Item]] = {}
+        batches: list[_Batch[_Key, _Item]] = []
         before, now = len(items), time.monotonic()
         for key, expected in pending.items():
             entry = self._used(key, now)
@@ -318,9 +318,9 @@ class ByteCache(Generic[Item]):
 
     def _load_all(
         self,
-        batches: Sequence[_Batch[Key, Item]],
-        load: Callable[[_Batch[Key, Item]], dict[Key, Item]],
-        items: dict[Key, Item],
+        batches: Sequence[_Batch[_Key, _Item]],
+        load: Callable[[_Batch[_Key, _Item]], dict[_Key, _Item]],
+        items: dict[_Key, _Item],
     ) -> None:
         for position, batch in enumerate(batches):
             try:
@@ -338,18 +338,18 @@ class ByteCache(Generic[Item]):
 
     def _load(
         self,
-        batch: _Batch[Key, Item],
-        load_missing: Callable[[Sequence[Key]], Iterable[Item]],
+        batch: _Batch[_Key, _Item],
+        load_missing: Callable[[Sequence[_Key]], Iterable[_Item]],
         line: str,
-        is_kept: Callable[[Item], bool],
-    ) -> dict[Key, Item]:
+        is_kept: Callable[[_Item], bool],
+    ) -> dict[_Key, _Item]:
         LEDGER.require(f"loads of {self.name}")
         # A load without a claim may load other objects: holding no claim, it cannot block theirs.
         claim = LEDGER.claim("loads", batch.expected, line=line) if batch.expected else nullcontext()
         with claim:
             with self._lock:
                 self._claimed += batch.expected
-            loaded: dict[Key, Item] = {}
+            loaded: dict[_Key, _Item] = {}
             try:
                 loaded.update(zip(batch.keys, load_missing(batch.keys), strict=True))
             finally:
@@ -361,7 +361,7 @@ class ByteCache(Generic[Item]):
                 self._keep_all({key: (loaded[key], self._weigh(loaded[key])) for key in kept})
         return loaded
 
-    def _land(self, batch: _Batch[Key, Item]) -> list[Key]:
+    def _land(self, batch: _Batch[_Key, _Item]) -> list[_Key]:
         """Remove a batch from the loads in flight; return its keys unless clear() removed them."""
         landed = [key for key in batch.keys if self._in_flight.get(key) is batch.flight]
         for key in landed:
@@ -369,7 +369,7 @@ class ByteCache(Generic[Item]):
         return landed
 
 
-def _collect(in_flight: Mapping[Key, _Flight[Item]], items: dict[Key, Item]) -> list[Key]:
+def _collect(in_flight: Mapping[_Key, _Flight[_Item]], items: dict[_Key, _Item]) -> list[_Key]:
     """Wait for other threads' loads; return keys whose loader ran out of time or memory."""
     retried = []
     for key, flight in in_flight.items():
@@ -381,8 +381,8 @@ def _collect(in_flight: Mapping[Key, _Flight[Item]], items: dict[Key, Item]) -> 
     return retried
 
 
-class _Batch(Generic[Key, Item]):
+class _Batch(Generic[_Key, _Item]):
     def __init__(self) -> None:
-        self.keys: list[Key] = []
+        self.keys: list[_Key] = []
         self.expected = 0
-        self.flight: _Flight[Item] = Future()
+        self.flight: _Flight[_Item] = Future()

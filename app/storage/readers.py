@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from app.work import CORES, LEDGER, Claim, apart, check_deadline, wait_for
 
-Given = TypeVar("Given")
-Loaded = TypeVar("Loaded")
+_Given = TypeVar("_Given")
+_Loaded = TypeVar("_Loaded")
 
 # Maximum number of threads that read from a disk for one request; only object stores gain from more.
 _MOST_ON_DISK = 16
@@ -43,12 +43,12 @@ class Readers:
 
     def map(
         self,
-        load: Callable[[Given], Loaded],
-        items: Iterable[Given],
+        load: Callable[[_Given], _Loaded],
+        items: Iterable[_Given],
         *,
         alone_seconds: float = 0,
         claimed_bytes: int = 0,
-    ) -> list[Loaded]:
+    ) -> list[_Loaded]:
         """Apply ``load`` to each item in parallel; return results in order.
 
         ``alone_seconds``: helpers join once loads take longer than this on average, since handing over costs
@@ -56,7 +56,7 @@ class Readers:
         since waiting for memory costs time. Raises the error of a load; loads not started then never start.
         """
         pending = deque(enumerate(items))
-        loaded: dict[int, Loaded] = {}
+        loaded: dict[int, _Loaded] = {}
         helpers: list[Future[None]] = []
         count = len(pending)
 
@@ -102,7 +102,7 @@ class Readers:
         """Claim memory for the bytes read of a file."""
         return LEDGER.claim("reads", size, path=path, line=self.warehouse)
 
-    def begin(self, work: Callable[[], Loaded]) -> Future[Loaded]:
+    def begin(self, work: Callable[[], _Loaded]) -> Future[_Loaded]:
         """Run work in a thread, under this request's deadline and cancellation."""
         # Claims of its own: else it would be refused, and not wait, while other parts hold memory.
         with apart():

@@ -23,7 +23,7 @@ from app.errors import (
 )
 from app.observation import StorageCall, StorageOperation, observer
 from app.storage.stores.failures import failure_of, is_missing, is_transient
-from app.storage.stores.store import Attempt, Result
+from app.storage.stores.store import Attempt, _Result
 from app.work import check_deadline, pause, remaining_seconds, waiting
 
 REPEATED_CALLS: Final = 100
@@ -78,11 +78,11 @@ class RetryPolicy:
     def call(
         self,
         path: str,
-        operation: Callable[[], Result],
+        operation: Callable[[], _Result],
         *,
         kind: StorageOperation = StorageOperation.READ,
-        first: Attempt[Result] | None = None,
-    ) -> Result:
+        first: Attempt[_Result] | None = None,
+    ) -> _Result:
         """Return the result of ``operation``, an operation of ``kind`` on ``path``.
 
         ``first``: the first attempt, if it was made in a batch; its error counts as one here.
@@ -130,8 +130,8 @@ class RetryPolicy:
 
 
 def _observed(
-    kind: StorageOperation, path: str, operation: Callable[[], Result], *, is_repeated: bool
-) -> Result:
+    kind: StorageOperation, path: str, operation: Callable[[], _Result], *, is_repeated: bool
+) -> _Result:
     began = time.perf_counter()
     try:
         result = operation()
@@ -155,7 +155,7 @@ def _observed(
     return result
 
 
-def _report_first_attempt(kind: StorageOperation, path: str, made: Attempt[Result]) -> Result:
+def _report_first_attempt(kind: StorageOperation, path: str, made: Attempt[_Result]) -> _Result:
     observer().storage_called(StorageCall(kind, path, made.seconds, _size(kind, made.result), made.error))
     if made.error is not None:
         raise made.error

@@ -61,7 +61,7 @@ _MOST_NAMES: Final = 10_000
 # Bytes in the write queue; beyond it, objects are dropped.
 _MOST_WAITING_BYTES: Final = 256 << 20
 
-Entry = NDArray[np.uint8]
+_Entry = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class SharedTier:
         self._opened_at = time.monotonic()
         self._opening = self._pool.submit(self._probe)
 
-    def get(self, key: bytes, expected_bytes: int = 0) -> Entry | None:
+    def get(self, key: bytes, expected_bytes: int = 0) -> _Entry | None:
         """Return the entry of a key; None if it is not available now.
 
         ``expected_bytes``: size of the object if known, for a single call. Raises DeadlineExceededError.
@@ -219,7 +219,7 @@ class SharedTier:
             return False
         return self._absent.get(name, now) <= now
 
-    def _read(self, name: str, expected_bytes: int) -> Entry | None:
+    def _read(self, name: str, expected_bytes: int) -> _Entry | None:
         try:
             with self._store.readers.room(0, self._path(name)) as claim:
                 content = self._fetch(self._path(name), expected_bytes, claim)

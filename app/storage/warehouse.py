@@ -21,7 +21,7 @@ from app.storage.range_reading import FileRange, RangeReader, too_large
 from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
 from app.storage.stores import STALL_SECONDS, LocalFiles, Store, open_store
-from app.storage.stores.store import Result
+from app.storage.stores.store import _Result
 from app.work import Scratch
 
 DEFAULT_MAX_FILE_BYTES = 1 << 30
@@ -269,7 +269,7 @@ class Warehouse:
         store, place = self._roots.locate(path)
         return Path(store.path_of(place)) if isinstance(store, LocalFiles) else None
 
-    def ask(self, kind: StorageOperation, path: str, question: Callable[[Store, str], Result]) -> Result:
+    def ask(self, kind: StorageOperation, path: str, question: Callable[[Store, str], _Result]) -> _Result:
         """Call ``question`` with the store of a path and the path within it, with retries."""
         is_root = kind is StorageOperation.LIST and not path
         store, place = (self._roots.own.store, "") if is_root else self._roots.locate(path)

@@ -1,6 +1,6 @@
 """Tables on disk: their versions, the files of a version, and the statistics of those files.
 
-Decoders take bytes (``TableSchema.read``, ``Snapshot.read``, ``ManifestList.read``, ``Manifest.read``,
+Decoders take bytes (``TableSchema.read``, ``TableSnapshot.read``, ``ManifestList.read``, ``Manifest.read``,
 ``IndexManifest.read``); only :class:`Table`, :class:`Catalog` and their parts read files. Bytes
 that break their format raise CorruptMetadataError; an unknown version, format, codec or compression raises
 UnsupportedFormatError.
@@ -9,7 +9,7 @@ UnsupportedFormatError.
 from app.table.avro.data_files import AvroFile
 from app.table.columnar.decoder import DECODER, PROCESS_BYTES
 from app.table.data_paths import DataPaths
-from app.table.decoding import SCHEMA_BYTES, Snapshot, read_small
+from app.table.decoding import SCHEMA_BYTES, TableSnapshot, read_small
 from app.table.paths import POSTPONED_BUCKET, TablePaths
 from app.table.references import MOST_READS
 from app.table.resolution import ResolvedSnapshot
@@ -45,8 +45,6 @@ __all__ = [
     "ResolvedSnapshot",
     # The schemas that a version's columns and options come from.
     "SchemaIds",
-    # One version of a table.
-    "Snapshot",
     # Reads one table.
     "Table",
     # Paths relative to the warehouse, or URIs of external files.
@@ -55,6 +53,8 @@ __all__ = [
     "TableReader",
     # One schema of a table, with the defaults of its version.
     "TableSchema",
+    # One version of a table.
+    "TableSnapshot",
     # Returns True if a text can name a database, table or branch.
     "is_name",
     # Reads a snapshot, tag or schema.

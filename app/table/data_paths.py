@@ -18,7 +18,7 @@ from app.table.storage import TableReader
 _BYTES_PER_NAME = 160
 
 
-class Names(frozenset[str]):
+class DirectoryNames(frozenset[str]):
     """Names in a directory."""
 
     @property
@@ -68,8 +68,10 @@ class DataPaths:
         first, slash, rest = name.partition("/")
         return first in self._names(directory) and (not slash or self._has(f"{directory}/{first}", rest))
 
-    def _names(self, directory: str) -> Names:
+    def _names(self, directory: str) -> DirectoryNames:
         storage = self.reader.storage
         key = (storage.name, "names", self.identity, directory)
-        names: Names = self.reader.manifests.get_or_load(key, lambda: Names(storage.list_names(directory)))
+        names: DirectoryNames = self.reader.manifests.get_or_load(
+            key, lambda: DirectoryNames(storage.list_names(directory))
+        )
         return names

@@ -19,8 +19,8 @@ from app.observation import FileFormat, observer
 from app.table.storage import SmallFiles
 from app.types.digest import content_digest
 
-Decoded = TypeVar("Decoded")
-Content = TypeVar("Content")
+_Decoded = TypeVar("_Decoded")
+_Content = TypeVar("_Content")
 
 # Prefixes of file names; any other file is a snapshot or tag.
 _FORMATS = (
@@ -31,7 +31,7 @@ _FORMATS = (
 )
 
 
-def decode(path: str, data: Content, read: Callable[[Content], Decoded]) -> Decoded:
+def decode(path: str, data: _Content, read: Callable[[_Content], _Decoded]) -> _Decoded:
     """Return ``read(data)``; its errors gain the path."""
     try:
         return read(data)
@@ -166,7 +166,7 @@ _NAMES: dict[type[Any], str] = {int: "an integer", str: "a string", list: "a lis
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class TableSnapshot:
     """Version of a table: ``snapshot/snapshot-<id>``, or ``tag/tag-<name>``, which has a few members more.
 
     =======================  =======================================================================

@@ -36,8 +36,8 @@ from app.table.storage import TableReader
 from app.types.roaring import Buffer
 from app.work import LEDGER, apart, give_memory_back
 
-Parsed = TypeVar("Parsed")
-Made = TypeVar("Made")
+_Parsed = TypeVar("_Parsed")
+_Made = TypeVar("_Made")
 
 _LARGE_BYTES: Final = 8 << 20
 
@@ -62,17 +62,17 @@ MetadataFile: TypeAlias = "tuple[str, int | None]"
 
 
 @dataclass(frozen=True, slots=True)
-class _DiskForm(Generic[Parsed]):
+class _DiskForm(Generic[_Parsed]):
     name: str
-    columns: Callable[[Parsed], dict[str, pa.Array]]
-    open: Callable[[Columns, TierEntry | None, Callable[[], Parsed]], Parsed]
-    weigh: Callable[[Parsed], int]
+    columns: Callable[[_Parsed], dict[str, pa.Array]]
+    open: Callable[[Columns, TierEntry | None, Callable[[], _Parsed]], _Parsed]
+    weigh: Callable[[_Parsed], int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Decoding(Generic[Parsed]):
-    parse: Callable[[Buffer], Parsed]
-    disk_form: _DiskForm[Parsed] | None = None
+class _Decoding(Generic[_Parsed]):
+    parse: Callable[[Buffer], _Parsed]
+    disk_form: _DiskForm[_Parsed] | None = None
 
 
 _LIST: Final = _Decoding(ManifestList.read)
@@ -175,7 +175,7 @@ class TableMetadata:
         """Put a manifest into the cache again, so that its weight includes values derived from it."""
         self._reader.manifests.put(self._key(file), manifest)
 
-    def derived_from_manifest(self, file: ManifestFile, label: str, make: Callable[[], Made]) -> Made:
+    def derived_from_manifest(self, file: ManifestFile, label: str, make: Callable[[], _Made]) -> _Made:
         """Load a value that this release derived from one manifest from disk, or ``make`` and store it."""
         name, size = file
         tiers, path = self._reader.tiers.on_disk, self._path(name)
@@ -188,8 +188,8 @@ class TableMetadata:
             store_value(entry, made)
             # Return the mapped copy: it takes less memory than the value just made.
             value = load_value(entry)
-            return made if value is None else cast("Made", value)
-        return cast("Made", value)
+            return made if value is None else cast("_Made", value)
+        return cast("_Made", value)
 
     def entry_of_manifest(self, file: MetadataFile, label: str) -> TierEntry | None:
         """Return the cache entry for a value derived from one manifest; None without tiers."""
@@ -236,19 +236,24 @@ class TableMetadata:
         self,
         cache: ByteCache[Any],
         file: MetadataFile,
-        decoding: _Decoding[Parsed],
+        decoding: _Decoding[_Parsed],
         budget: _Budget | None = None,
         *,
         in_shared_tier: bool = False,
-    ) -> Parsed:
-        parsed: Parsed = cache.get_or_load(
+    ) -> _Parsed:
+        parsed: _Parsed = cache.get_or_load(
             self._key(file), lambda: self._load(file, decoding, budget, in_shared_tier=in_shared_tier)
         )
         return parsed
 
     def _load(
-        self, file: MetadataFile, decoding: _Decoding[Parsed], budget: _Budget | None, *, in_shared_tier: bool
-    ) -> Parsed:
+        self,
+        file: MetadataFile,
+        decoding: _Decoding[_Parsed],
+        budget: _Budget | None,
+        *,
+        in_shared_tier: bool,
+    ) -> _Parsed:
         form, entry = decoding.disk_form, self._entry(file, decoding)
         if form is None:
             return self._read(file, decoding.parse, is_kept=True)
@@ -291,14 +296,14 @@ class TableMetadata:
                 limit=self._reader.manifests.capacity // _SHARE_OF_CACHE,
             ) from error
 
-    def _read(self, file: MetadataFile, parse: Callable[[Buffer], Parsed], *, is_kept: bool) -> Parsed:
+    def _read(self, file: MetadataFile, parse: Callable[[Buffer], _Parsed], *, is_kept: bool) -> _Parsed:
         with self._decoded(file, parse, is_kept=is_kept) as decoded:
             return decoded
 
     @contextmanager
     def _decoded(
-        self, file: MetadataFile, parse: Callable[[Buffer], Parsed], *, is_kept: bool
-    ) -> Iterator[Parsed]:
+        self, file: MetadataFile, parse: Callable[[Buffer], _Parsed], *, is_kept: bool
+    ) -> Iterator[_Parsed]:
         """Read and decode a file. Its memory is claimed before the read, until the end of the block."""
         name, size = file
         path, known = self._path(name), size or 0
@@ -326,13 +331,13 @@ class TableMetadata:
         self,
         cache: ByteCache[Any],
         files: Sequence[MetadataFile],
-        decoding: _Decoding[Parsed],
+        decoding: _Decoding[_Parsed],
         *,
         at_once: bool = True,
-    ) -> list[Parsed]:
+    ) -> list[_Parsed]:
         keys = [self._key(file) for file in files]
         # Look up cached files first, so that they occupy no reader thread.
-        loaded: dict[Any, Parsed] = cache.get_many(keys)
+        loaded: dict[Any, _Parsed] = cache.get_many(keys)
         if len(loaded) == len(keys):
             return [loaded[key] for key in keys]
         budget = None
@@ -351,12 +356,12 @@ class TableMetadata:
         is_quick = self._storage.is_local and total <= _SMALL_BYTES
         readers, alone_seconds = self._reader.readers, _QUICK_SECONDS if is_quick else 0
 
-        def load(file: MetadataFile) -> Parsed:
+        def load(file: MetadataFile) -> _Parsed:
             return self._get(cache, file, decoding, budget, in_shared_tier=in_shared_tier)
 
         # Each file waits for its own memory; as one piece of work, all but the first would be refused.
         with apart():
-            read: list[Parsed] = []
+            read: list[_Parsed] = []
             with suppress(MemoryShortError):
                 read = readers.map(
                     load,

@@ -28,7 +28,7 @@ from app.errors import (
 )
 from app.storage import Readers
 from app.suggestions import hint
-from app.table.decoding import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, Snapshot, decode, read_small
+from app.table.decoding import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, TableSnapshot, decode, read_small
 from app.table.storage import SmallFiles
 from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_MILLI, clock_text, date_text
 from app.work import pause
@@ -39,28 +39,28 @@ MOST_READS: Final = 256
 # Seconds between looks: a first commit may take this long from its first manifest list to its snapshot.
 _PAUSES_OF_FIRST_COMMIT: Final = (0.2, 0.8)
 
-Key = TypeVar("Key", int, str)
-ListingEntry = TypeVar("ListingEntry")
+_Key = TypeVar("_Key", int, str)
+_ListingEntry = TypeVar("_ListingEntry")
 
 
 @dataclass(frozen=True, slots=True)
-class ListingPart(Generic[Key, ListingEntry]):
+class ListingPart(Generic[_Key, _ListingEntry]):
     """A page of a listing."""
 
     # By key, ascending.
-    entries: dict[Key, ListingEntry]
+    entries: dict[_Key, _ListingEntry]
     # The key that the next page begins after; None on the last page.
-    last: Key | None
+    last: _Key | None
 
     @classmethod
     def read(
         cls,
-        keys: Sequence[Key],
-        after: Key | None,
+        keys: Sequence[_Key],
+        after: _Key | None,
         count: int,
-        read: Callable[[Key], ListingEntry | None],
+        read: Callable[[_Key], _ListingEntry | None],
         readers: Readers,
-    ) -> ListingPart[Key, ListingEntry]:
+    ) -> ListingPart[_Key, _ListingEntry]:
         """Read the page that begins after ``after``; None for the first page.
 
         ``read`` returns an entry, or None if it is gone; several threads call it.
@@ -71,9 +71,6 @@ class ListingPart(Generic[Key, ListingEntry]):
         last = chosen[-1] if start + len(chosen) < len(keys) else None
         return cls({key: entry for key, entry in entries if entry is not None}, last)
 
-
-Parsed = TypeVar("Parsed")
-Content = TypeVar("Content")
 
 _HINT = re.compile(rb"\s*(\d{1,18})\s*")
 _NUMBER = re.compile(r"\d{1,18}")
@@ -128,7 +125,7 @@ class References:
             raise NotFoundError(f"there is no {self._label}")
         return ids
 
-    def newest_schema_id(self, seen: int, snapshot: Snapshot | None) -> int:
+    def newest_schema_id(self, seen: int, snapshot: TableSnapshot | None) -> int:
         """Find the newest schema by probing upwards from ``seen``: numbers are consecutive."""
         newest = seen
         while self._is_there(self.schema_path(newest + 1), SCHEMA_BYTES) or (
@@ -154,7 +151,7 @@ class References:
         """List the numbers of the existing snapshots, ascending."""
         return self._numbered("snapshot", "snapshot-")
 
-    def latest(self) -> Snapshot | None:
+    def latest(self) -> TableSnapshot | None:
         """Read the newest snapshot; None if nothing was ever committed.
 
         Raises:
@@ -184,7 +181,7 @@ class References:
                 f"snapshot {ids[-1]} of {self._label} went away while it was read"
             ) from error
 
-    def snapshot(self, snapshot_id: int) -> Snapshot:
+    def snapshot(self, snapshot_id: int) -> TableSnapshot:
         """Read one snapshot. NotFoundError: it does not exist; the message names the range that does."""
         try:
             return self._read_snapshot(snapshot_id)
@@ -193,11 +190,11 @@ class References:
 
     def existing_snapshots(
         self, readers: Readers, after: int | None, count: int
-    ) -> ListingPart[int, Snapshot]:
+    ) -> ListingPart[int, TableSnapshot]:
         """List a page of snapshots, oldest first, leaving out those that expire meanwhile."""
         return ListingPart.read(self.snapshot_ids(), after, count, self._existing_snapshot, readers)
 
-    def at_time(self, millis: int, readers: Readers, count: int) -> Snapshot:
+    def at_time(self, millis: int, readers: Readers, count: int) -> TableSnapshot:
         """Find the snapshot that the engine reads for ``millis`` since 1970; tags do not count.
 
         ``readers`` read the next ``count`` positions concurrently. NotFoundError: every snapshot is newer.
@@ -205,7 +202,7 @@ class References:
         """
         ids = self.snapshot_ids()
 
-        def probe(places: Iterable[int]) -> dict[int, Snapshot | None]:
+        def probe(places: Iterable[int]) -> dict[int, TableSnapshot | None]:
             chosen = list(places)
             return dict(
                 zip(chosen, readers.map(self._existing_snapshot, [ids[at] for at in chosen]), strict=True)
@@ -238,21 +235,21 @@ class References:
             f"{self._label} has no snapshot as old as {millis} ms: {self._since(oldest, millis)}"
         )
 
-    def tag(self, name: str) -> Snapshot:
+    def tag(self, name: str) -> TableSnapshot:
         """Read the snapshot of a tag."""
         if any(part in ("", ".", "..") for part in name.split("/")) or not name.isprintable():
             raise NotFoundError(f"{self._label} has no tag {name!r}")
         try:
             path = tag_path(self._directory, name)
-            return decode(path, read_small(self._storage, path, SNAPSHOT_BYTES), Snapshot.read)
+            return decode(path, read_small(self._storage, path, SNAPSHOT_BYTES), TableSnapshot.read)
         except FileMissingError as error:
             suggestion = hint(name, self._names("tag", "tag-"), plural="tags")
             raise NotFoundError(f"{self._label} has no tag {name!r}{suggestion}") from error
 
-    def tags(self, readers: Readers, after: str | None, count: int) -> ListingPart[str, Snapshot]:
+    def tags(self, readers: Readers, after: str | None, count: int) -> ListingPart[str, TableSnapshot]:
         """List a page of the tags by name; names with a slash are in no listing."""
 
-        def read(name: str) -> Snapshot | None:
+        def read(name: str) -> TableSnapshot | None:
             try:
                 return self.tag(name)
             except NotFoundError:
@@ -303,20 +300,20 @@ class References:
         # Libraries of object stores also list when asked whether a file exists; a read costs one call.
         return self._storage.start_of(path, most_bytes + 1) is not None
 
-    def _read_snapshot(self, snapshot_id: int) -> Snapshot:
+    def _read_snapshot(self, snapshot_id: int) -> TableSnapshot:
         path = snapshot_path(self._directory, snapshot_id)
-        snapshot = decode(path, read_small(self._storage, path, SNAPSHOT_BYTES), Snapshot.read)
+        snapshot = decode(path, read_small(self._storage, path, SNAPSHOT_BYTES), TableSnapshot.read)
         if snapshot.id != snapshot_id:
             raise CorruptMetadataError(f"expected snapshot {snapshot_id}, found {snapshot.id}", path=path)
         return snapshot
 
-    def _existing_snapshot(self, snapshot_id: int) -> Snapshot | None:
+    def _existing_snapshot(self, snapshot_id: int) -> TableSnapshot | None:
         try:
             return self._read_snapshot(snapshot_id)
         except FileMissingError:
             return None
 
-    def _since(self, oldest: Snapshot | None, millis: int) -> str:
+    def _since(self, oldest: TableSnapshot | None, millis: int) -> str:
         if oldest is None:
             return self._range()
         days, clock = divmod(oldest.time_millis * NANOS_PER_MILLI, NANOS_PER_DAY)

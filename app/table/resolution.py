@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from app.errors import CorruptMetadataError, FileMissingError, NotFoundError, PaimonIndexError
 from app.storage import Readers
-from app.table.decoding import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, Snapshot, decode
+from app.table.decoding import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, TableSnapshot, decode
 from app.table.references import References, hint_path, schema_path, snapshot_path, tag_path
 from app.table.schema.schema import SchemaIds, TableSchema
 from app.table.storage import SmallFiles, Storage, TableReader
@@ -127,7 +127,7 @@ class ResolvedSnapshot:
     """Version of a table, and the schema that filters on it refer to."""
 
     # None if the table or branch has never been written to.
-    snapshot: Snapshot | None
+    snapshot: TableSnapshot | None
     # The newest schema of the table or branch. An older version has the columns of its snapshot under the
     # newest options, as the engine reads it.
     schema: TableSchema
@@ -219,7 +219,7 @@ class Versions:
         identity = content_digest(*(fact.encode() for fact in facts))
         return ResolvedSnapshot(snapshot, schema, self.branch, request.tag, self.directory, identity, seen_at)
 
-    def _snapshot(self, references: References, request: VersionRequest) -> Snapshot | None:
+    def _snapshot(self, references: References, request: VersionRequest) -> TableSnapshot | None:
         if request.snapshot_id is not None:
             return references.snapshot(request.snapshot_id)
         if request.tag is not None:
@@ -243,7 +243,7 @@ class Versions:
             return None
 
     def _schema_of_filters(
-        self, references: References, seen: LastSeen | None, snapshot: Snapshot, request: VersionRequest
+        self, references: References, seen: LastSeen | None, snapshot: TableSnapshot, request: VersionRequest
     ) -> TableSchema:
         try:
             newest = self._newest_schema(references, seen, snapshot)
@@ -265,7 +265,7 @@ class Versions:
         return schema
 
     def _newest_schema(
-        self, references: References, seen: LastSeen | None, snapshot: Snapshot | None
+        self, references: References, seen: LastSeen | None, snapshot: TableSnapshot | None
     ) -> TableSchema:
         if seen is not None:
             newest = references.newest_schema_id(seen.schemas.options, snapshot)

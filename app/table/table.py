@@ -24,7 +24,7 @@ from app.errors import (
 )
 from app.suggestions import alike, hint
 from app.table.data_paths import DataPaths
-from app.table.decoding import Snapshot
+from app.table.decoding import TableSnapshot
 from app.table.metadata import TableMetadata
 from app.table.paths import TablePaths
 from app.table.references import ListingPart, References
@@ -82,12 +82,12 @@ class Table:
         """Have the next request look up the latest version again, because this one has gone."""
         self._versions(resolved.branch).forget_newest(resolved)
 
-    def snapshots(self, branch: str | None, after: int | None, count: int) -> ListingPart[int, Snapshot]:
+    def snapshots(self, branch: str | None, after: int | None, count: int) -> ListingPart[int, TableSnapshot]:
         """List a page of the existing snapshots, oldest first."""
         with self._existing(branch) as references:
             return references.existing_snapshots(self.reader.readers, after, count)
 
-    def tags(self, branch: str | None, after: str | None, count: int) -> ListingPart[str, Snapshot]:
+    def tags(self, branch: str | None, after: str | None, count: int) -> ListingPart[str, TableSnapshot]:
         """List a page of the tags by name."""
         with self._existing(branch) as references:
             return references.tags(self.reader.readers, after, count)

@@ -40,7 +40,7 @@ from pyroaring import BitMap, BitMap64
 from app.errors import CorruptIndexError
 
 Buffer: TypeAlias = "bytes | memoryview"
-# Row positions of one data file.
+# Row positions of one data file: a BitMap if all are below 2^32, which in practice they are.
 Positions: TypeAlias = "BitMap | BitMap64"
 
 COOKIE_WITHOUT_RUNS: Final = 12346

@@ -17,7 +17,7 @@ from app.errors import DeadlineExceededError, RequestCancelledError
 from app.observation import bound
 from app.work.cores import give_way, waiting
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 GLANCE_SECONDS = 0.1
 """Interval at which waiting threads check deadline and caller, since a thread can wait for one thing only."""
@@ -78,7 +78,7 @@ def pause(seconds: float) -> None:
             cancellation.event.wait(seconds)
 
 
-def wait_for(future: Future[Result]) -> Result:
+def wait_for(future: Future[_Result]) -> _Result:
     """Wait for another thread's result, which may be an exception of its own.
 
     Raises DeadlineExceededError if this request's time ran out, or its caller left.

@@ -13,7 +13,7 @@ from app.errors import CorruptIndexError, IndexWriteError
 from app.file_index.answers import Answer, Points, never_out_of_time
 from app.file_index.bitmap import bitmap
 from app.file_index.bsi.kind import BsiOptions
-from app.file_index.container import MAGIC, Entry, write, write_index
+from app.file_index.container import MAGIC, ContainerEntry, write, write_index
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind, open_payload
 from app.file_index.keys.key_column import KeyColumn
@@ -39,8 +39,8 @@ def test_reads_what_it_wrote() -> None:
 
     start = len(written) - len(EMPTY_BSI) - 2
     assert index.entries == {
-        "a\0😀": (Entry("a\0😀", "bsi", start, 7), Entry("a\0😀", "bitmap", start + 7, 2)),
-        "m[k]": (Entry("m[k]", "bitmap", -1, 0),),
+        "a\0😀": (ContainerEntry("a\0😀", "bsi", start, 7), ContainerEntry("a\0😀", "bitmap", start + 7, 2)),
+        "m[k]": (ContainerEntry("m[k]", "bitmap", -1, 0),),
         "none": (),
     }
     assert index.entries["m[k]"][0].is_empty

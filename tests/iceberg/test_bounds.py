@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from app.errors import LimitExceededError, RequestCancelledError, UnsupportedFormatError
-from app.iceberg.catalog import Catalog
+from app.iceberg.catalog import IcebergCatalog
 from app.iceberg.expressions import read_expression
 from app.iceberg.plan_tokens import PlanQuestion, PlanToken
 from app.iceberg.schema import ReadColumns
@@ -52,7 +52,7 @@ def service(tmp_path: Path) -> Iterator[IndexService]:
 def test_a_plan_goes_on_with_each_known_column_once(
     made: MadeTable, service: IndexService, asked: Any, known: tuple[str, ...]
 ) -> None:
-    plan: Any = Catalog(service, Limits(), 60_000).plan(made.ref, PlanQuestion(**asked))
+    plan: Any = IcebergCatalog(service, Limits(), 60_000).plan(made.ref, PlanQuestion(**asked))
 
     assert PlanToken.read(plan["plan-id"], made.ref).question.statistics == known
 
@@ -101,7 +101,7 @@ def test_an_append_that_removes_files_has_rewritten_rows_in_what_it_adds(tmp_pat
     table.commit([first, entry(FileKind.DELETE, file_name="first.parquet"), entry(file_name="new.parquet")])
 
     with closing(open_service(tmp_path)) as service:
-        catalog = Catalog(service, Limits(), 60_000)
+        catalog = IcebergCatalog(service, Limits(), 60_000)
         with pytest.raises(UnsupportedFormatError, match=r"snapshot 2 .* removes files"):
             catalog.plan(golden_ref("made"), PlanQuestion(2, start_snapshot_id=1))
         assert catalog.plan(golden_ref("made"), PlanQuestion(1, start_snapshot_id=0))["file-scan-tasks"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.api.http.strict_json import write_json
 from app.errors import FilterError, LimitExceededError
-from app.iceberg.catalog import Catalog
+from app.iceberg.catalog import IcebergCatalog
 from app.iceberg.expressions import read_expression
 from app.iceberg.plan_tokens import PlanQuestion
 from app.iceberg.schema import ReadColumns
@@ -21,7 +21,7 @@ from app.opening import create_service
 from app.planning.request.limits import Limits
 from app.planning.request.requests import TableRef
 from app.planning.service import IndexService
-from app.predicates.unbound import Constant, FilterLimits, Or, Unknown
+from app.predicates.unbound import FilterLimits, Or, TruthValue, Undecidable
 from app.settings import Settings
 from app.table import TableSchema
 from app.types import DataField, parse_type
@@ -104,7 +104,7 @@ def test_no_file_is_left_out_that_has_a_row_for_some_client(
         if any(takes(client, wanted, row) for row in rows)
     }
 
-    catalog = Catalog(service, Limits(), budget_ms=60_000, millis=True)
+    catalog = IcebergCatalog(service, Limits(), budget_ms=60_000, millis=True)
     tasks = json.loads(write_json(catalog.plan(table.ref, PlanQuestion(filter=json.dumps(question)))))[
         "file-scan-tasks"
     ]
@@ -148,7 +148,7 @@ def leaf(written: object) -> tuple[str, Any]:
 def test_what_is_always_true_filters_nothing(written: object) -> None:
     assert read(written).predicate is None
     assert read({"type": "not", "child": {"type": "not", "child": written}}).predicate is None
-    assert read({"type": "not", "child": written}).predicate == Constant(value=False)
+    assert read({"type": "not", "child": written}).predicate == TruthValue(value=False)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_literals_are_read_in_the_forms_of_every_client(column: str, written: An
 def test_what_clients_may_read_otherwise_keeps_every_file(test: Any) -> None:
     found = read(test)
 
-    assert isinstance(found.predicate, Unknown)
+    assert isinstance(found.predicate, Undecidable)
     assert not found.exact
 
 

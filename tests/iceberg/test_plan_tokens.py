@@ -18,7 +18,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 from app.api.http.strict_json import write_json
 from app.errors import NotFoundError, SnapshotExpiredError
-from app.iceberg.catalog import Catalog
+from app.iceberg.catalog import IcebergCatalog
 from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken, _digest, write_filter
 from app.planning.request.limits import Limits
 from app.planning.request.requests import TableRef
@@ -42,9 +42,9 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def replica(warehouse: Path) -> Iterator[Catalog]:
+def replica(warehouse: Path) -> Iterator[IcebergCatalog]:
     service = open_service(warehouse)
-    yield Catalog(service, Limits(), budget_ms=60_000)
+    yield IcebergCatalog(service, Limits(), budget_ms=60_000)
     service.close()
 
 

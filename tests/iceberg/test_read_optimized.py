@@ -16,7 +16,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 from app.api.http.strict_json import write_json
 from app.errors import NotFoundError, SnapshotExpiredError, UnsupportedFormatError
-from app.iceberg.catalog import Catalog
+from app.iceberg.catalog import IcebergCatalog
 from app.iceberg.plan_tokens import PlanQuestion, PlanToken
 from app.options.table_options import TableOptions
 from app.planning.request.limits import Limits
@@ -112,7 +112,7 @@ def test_a_plan_of_one_is_none_of_the_other(tmp_path: Path) -> None:
     table.commit([written_file("high", [(1, 1)], TOP), written_file("low", [(2, 2)], 1)])
 
     with closing(open_service(tmp_path)) as service:
-        catalog = Catalog(service, Limits(), 60_000)
+        catalog = IcebergCatalog(service, Limits(), 60_000)
         for mine, other in itertools.permutations((golden_ref("made"), golden_ref("made$ro"))):
             plan_id: Any = catalog.plan(mine, PlanQuestion())["plan-id"]
             for fetch in (catalog.fetch_plan, catalog.fetch_tasks):
@@ -137,7 +137,7 @@ def test_caches_in_memory_and_on_the_disk_tell_both_apart(
         top = {each.file.file_name for each in made if each.file.level == TOP}
 
         with closing(open_service(tmp_path / "tables", disk=DiskTier(tmp_path / "disk", 1 << 30))) as service:
-            catalog = Catalog(service, Limits(), 60_000)
+            catalog = IcebergCatalog(service, Limits(), 60_000)
             for name in (*order, *order):
                 answer = catalog.plan(golden_ref(name), PlanQuestion())
                 assert files_of(answer) == (top if name.endswith("$ro") else above)
@@ -197,7 +197,7 @@ def test_the_properties_say_how_old_it_is(
         ]
     )
     service = open_service(tmp_path)
-    metadata: Any = Catalog(service, Limits(), 60_000).load_table(
+    metadata: Any = IcebergCatalog(service, Limits(), 60_000).load_table(
         golden_ref("made$ro"), referenced_only=False
     )
     service.close()
@@ -273,7 +273,7 @@ def plan_of_made(root: Path, question: PlanQuestion) -> set[str] | None:
     """Return the files that a plan of ``made$ro`` keeps; None if it is refused since some of them merge."""
     service = open_service(root)
     try:
-        answer = Catalog(service, Limits(), 60_000).plan(golden_ref("made$ro"), question)
+        answer = IcebergCatalog(service, Limits(), 60_000).plan(golden_ref("made$ro"), question)
     except UnsupportedFormatError as refusal:
         if "rows have to be merged" not in str(refusal):
             raise

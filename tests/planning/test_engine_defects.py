@@ -12,7 +12,7 @@ import pytest
 
 from app.errors import CorruptIndexError
 from app.file_index.index_kinds import KINDS
-from app.planning.evaluated_files import EvaluatedFile
+from app.planning.evaluated_files import FileVerdict
 from app.planning.plan.answers import Plan
 from app.planning.request.requests import (
     ColumnRef,
@@ -55,7 +55,7 @@ def made(kind: str, data_type: str, values: Sequence[Value | None]) -> bytes:
 
 def ask(
     service: IndexService, data_type: str, content: bytes, rows: int, written: str | None, **asked: Any
-) -> EvaluatedFile:
+) -> FileVerdict:
     request = EvaluateRequest(
         schema=[ColumnRef(name="c", type=data_type), ColumnRef(name="other", type="INT")],
         files=[IndexFileRef(content=content)],
@@ -68,7 +68,7 @@ def ask(
     return answer
 
 
-def selected(answer: EvaluatedFile, rows: int) -> set[int]:
+def selected(answer: FileVerdict, rows: int) -> set[int]:
     if answer.skip:
         return set()
     return set(range(rows)) if answer.selection is None else set(answer.selection)

@@ -9,7 +9,7 @@ import pytest
 
 from app.building.columns import DataFormat
 from app.errors import CorruptIndexError, FileMissingError, FilterError, PathNotAllowedError, RequestError
-from app.planning.evaluated_files import EvaluatedFile
+from app.planning.evaluated_files import FileVerdict
 from app.planning.request.requests import ColumnRef, EvaluateRequest, IndexFileRef, SortKey, TopN
 from app.planning.service import IndexService
 from app.types import parse_type
@@ -25,9 +25,7 @@ def schema_of(golden: GoldenIndex) -> list[ColumnRef]:
     return [ColumnRef(name=column["name"], type=column["type"]) for column in golden.document["columns"]]
 
 
-def ask(
-    service: IndexService, golden: GoldenIndex, *files: IndexFileRef, **asked: Any
-) -> list[EvaluatedFile]:
+def ask(service: IndexService, golden: GoldenIndex, *files: IndexFileRef, **asked: Any) -> list[FileVerdict]:
     return list(
         service.evaluate("golden", EvaluateRequest(schema=schema_of(golden), files=files, **asked)).files
     )

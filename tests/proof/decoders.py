@@ -35,7 +35,7 @@ with atheris.instrument_imports(include=["app"]):
     from app.predicates.json_reader import read_json_filter
     from app.predicates.model import BoundAnd, BoundLeaf, Operator
     from app.predicates.text import read_text
-    from app.table.decoding import Snapshot
+    from app.table.decoding import TableSnapshot
     from app.table.manifests.index_manifest import IndexManifest
     from app.table.manifests.manifest import Manifest
     from app.table.schema.schema import TableSchema
@@ -130,7 +130,7 @@ DECODERS: Final[Mapping[str, tuple[Callable[[bytes], object], Callable[[], bytes
     "index-manifest": (IndexManifest.read, IndexManifest(()).write),
     "schema": (TableSchema.read, lambda: b'{"id": 0, "fields": [{"id": 0, "name": "a", "type": "INT"}]}'),
     "snapshot": (
-        Snapshot.read,
+        TableSnapshot.read,
         lambda: b'{"id": 1, "schemaId": 0, "baseManifestList": "a", "deltaManifestList": "b"}',
     ),
     "text-filter": (

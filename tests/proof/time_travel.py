@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from app.api.http.strict_json import write_json
 from app.errors import UnsupportedFormatError
-from app.iceberg.catalog import Catalog
+from app.iceberg.catalog import IcebergCatalog
 from app.iceberg.plan_tokens import PlanQuestion, write_filter
 from app.planning.request.limits import Limits
 from app.planning.request.requests import TableRef
@@ -176,7 +176,7 @@ def check_time_travel(seed: str, root: Path, name: str) -> Counter[str]:
         made = Writer.of(rng, table).write(warehouse, name, service)
         try:
             _be_of_schema(made.directory, history)
-            catalog = Catalog(service, Limits(), 60_000)
+            catalog = IcebergCatalog(service, Limits(), 60_000)
             for _ in range(QUESTIONS):
                 counts += _check(rng, history, catalog, made.ref)
         finally:
@@ -196,7 +196,7 @@ def _be_of_schema(directory: Path, history: History) -> None:
         (bucket / name_of(number, file)).write_bytes(content)
 
 
-def _check(rng: Random, history: History, catalog: Catalog, ref: TableRef) -> Counter[str]:
+def _check(rng: Random, history: History, catalog: IcebergCatalog, ref: TableRef) -> Counter[str]:
     """One condition, asked in one way."""
     latest = history.table.schemas - 1
     at_snapshot: dict[str, Any] = {"snapshot_id": 1}

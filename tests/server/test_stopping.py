@@ -22,7 +22,7 @@ from app.api.http.problems import ProblemError
 from app.api.routes.operations import Caches, Warmth
 from app.opening import create_service
 from app.server.processes import VARIABLE, Processes, shared_directory
-from app.server.stopping import Workers
+from app.server.stopping import WorkerSupervisor
 from app.settings import Settings
 from tests.golden_cases import GoldenWarehouse
 from tests.served import PATIENCE_SECONDS, Served, serving
@@ -138,7 +138,9 @@ def test_workers_end_when_their_parent_is_killed_and_leave_no_files(golden: Gold
 def test_a_signal_is_heeded_while_a_worker_is_silent() -> None:
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
     try:
-        workers = Workers(uvicorn.Config("none", timeout_worker_healthcheck=PATIENCE_SECONDS), sockets=[])
+        workers = WorkerSupervisor(
+            uvicorn.Config("none", timeout_worker_healthcheck=PATIENCE_SECONDS), sockets=[]
+        )
         # Never started, it answers nothing.
         workers.processes.append(Process(workers.config, []))
         signal.raise_signal(signal.SIGTERM)

@@ -14,7 +14,7 @@ from app.errors import (
     SnapshotExpiredError,
 )
 from app.storage import Readers
-from app.table import Snapshot
+from app.table import TableSnapshot
 from app.table.references import MOST_READS, References
 from tests.examples import examples
 from tests.memory_storage import MemoryStorage
@@ -70,7 +70,7 @@ def as_the_engine_bisects(times: list[int], millis: int) -> int | None:
 
 class TestSnapshot:
     def test_members(self) -> None:
-        snapshot = Snapshot.read(snapshot_file(7, indexManifest="index-manifest-a-0", nextRowId=3))
+        snapshot = TableSnapshot.read(snapshot_file(7, indexManifest="index-manifest-a-0", nextRowId=3))
         assert (snapshot.id, snapshot.schema_id, snapshot.time_millis) == (7, 1, 700)
         assert (snapshot.base_manifest_list, snapshot.delta_manifest_list) == (
             "manifest-list-a-0",
@@ -81,7 +81,7 @@ class TestSnapshot:
         assert snapshot.commit_identifier == 9223372036854775807
 
     def test_absent_members_are_null(self) -> None:
-        snapshot = Snapshot.read(snapshot_file(7, totalRecordCount=..., indexManifest=None))
+        snapshot = TableSnapshot.read(snapshot_file(7, totalRecordCount=..., indexManifest=None))
         assert (snapshot.index_manifest, snapshot.total_record_count, snapshot.next_row_id) == (
             None,
             None,
@@ -89,7 +89,9 @@ class TestSnapshot:
         )
 
     def test_contents_tell_snapshots_apart(self) -> None:
-        digests = {Snapshot.read(snapshot_file(7, deltaManifestList=name)).digest for name in ("a", "b", "a")}
+        digests = {
+            TableSnapshot.read(snapshot_file(7, deltaManifestList=name)).digest for name in ("a", "b", "a")
+        }
         assert len(digests) == 2
 
     @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ class TestSnapshot:
         absent_or_wrong: list[Any] = [..., [], None, 1.5]
         for wrong in absent_or_wrong:
             with pytest.raises(CorruptMetadataError, match=member):
-                Snapshot.read(snapshot_file(7, **{member: wrong}))
+                TableSnapshot.read(snapshot_file(7, **{member: wrong}))
 
     @examples(300)
     @given(st.data())
@@ -108,7 +110,7 @@ class TestSnapshot:
         for _ in range(data.draw(st.integers(1, 3))):
             damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
         with contextlib.suppress(PaimonIndexError):
-            Snapshot.read(bytes(damaged))
+            TableSnapshot.read(bytes(damaged))
 
 
 class TestLatest:

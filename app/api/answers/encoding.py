@@ -35,9 +35,9 @@ from app.api.http.problems import ProblemDetails, problem_of
 from app.api.http.strict_json import JsonMembers, write_json
 from app.described import DESCRIBED
 from app.observation import Phase, during
+from app.planning import DeletedPositions as DeletedRows
 from app.planning import DeletionsAnswer, EvaluateAnswer, PrunedSnapshot
-from app.planning import EvaluatedFile as DecidedFile
-from app.planning import FileDeletions as DeletedRows
+from app.planning import FileVerdict as DecidedFile
 from app.planning.buckets import BucketLookup, KeyBucket, SnapshotId
 from app.planning.plan import ExplainStep, Plan, Summary
 from app.planning.request import SelectionForm

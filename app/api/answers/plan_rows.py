@@ -35,7 +35,7 @@ from app.api.answers.selections import (
 from app.api.http.strict_json import JsonMembers, write_json
 from app.planning.plan import (
     Coded,
-    Column,
+    ColumnValues,
     ExplainStep,
     FileFacts,
     Int64,
@@ -133,7 +133,7 @@ def plan_summary(summary: Summary) -> JsonMembers:
 
 def encoded_selections(
     files: PlannedFiles, form: SelectionEncoding | None, start: int, stop: int, most_bytes: int
-) -> dict[str, Column]:
+) -> dict[str, ColumnValues]:
     """Encode the selected rows of the files from ``start`` on, and the deleted ones on request.
 
     Stop before file ``stop``, or once about ``most_bytes`` are filled. ``form``: None for skipped files.
@@ -188,7 +188,7 @@ def _joined(members: Mapping[str, pa.Array | str], end: str, count: int) -> pa.L
     return pc.binary_join_element_wise(*pieces, *(pa.scalar(text, pa.large_string()) for text in (fixed, "")))
 
 
-def _json(column: Column) -> pa.Array | str:
+def _json(column: ColumnValues) -> pa.Array | str:
     """Encode a member; return one text if all files have an equal value."""
     match column:
         case Coded(distinct, codes):

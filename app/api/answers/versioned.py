@@ -24,7 +24,7 @@ from app.planning.request import SnapshotSelector, TableRef, VersionedRequest
 from app.release import __version__
 from app.types.digest import digest, request_digest
 
-Answer = TypeVar("Answer")
+_Answer = TypeVar("_Answer")
 
 _PAGE_MEMBERS = {"page_size", "page_token"}
 # Page, freshness and time budget do not change the answer about a version.
@@ -34,10 +34,10 @@ _RELEASE = __version__.encode()
 
 
 @dataclass(frozen=True, slots=True)
-class Provisional(Generic[Answer]):
+class Provisional(Generic[_Answer]):
     """An answer that may change for the same version, and so is sent without ETag."""
 
-    answer: Answer
+    answer: _Answer
 
 
 class PieceStream(StreamingResponse):
@@ -76,7 +76,7 @@ class PieceStream(StreamingResponse):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class VersionedQuestion:
     """One request about one version of a table."""
 
     runtime: Runtime
@@ -175,8 +175,8 @@ class Question:
 
 
 def _untagged(
-    headers: Mapping[str, str], answer: Answer | Provisional[Answer]
-) -> tuple[Mapping[str, str], Answer]:
+    headers: Mapping[str, str], answer: _Answer | Provisional[_Answer]
+) -> tuple[Mapping[str, str], _Answer]:
     if not isinstance(answer, Provisional):
         return headers, answer
     return {name: value for name, value in headers.items() if name != "ETag"}, answer.answer

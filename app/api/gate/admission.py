@@ -42,7 +42,7 @@ from app.errors import BusyError
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 # Weight of the latest request in the moving mean of request times.
 _WEIGHT: Final = 1 / 16
@@ -125,14 +125,14 @@ class Bulkhead:
         """Requests that run for a waiting caller, or wait for a thread."""
         return len(self._running) + len(self._waiting)
 
-    def submit(self, work: Callable[[], T], *, is_begun: bool = False) -> asyncio.Future[T]:
+    def submit(self, work: Callable[[], _T], *, is_begun: bool = False) -> asyncio.Future[_T]:
         """Run ``work`` in a thread; the caller cancels the future once nobody waits for it.
 
         ``is_begun``: part of the answer is sent already, so the work is never refused and goes first. The
         future fails with BusyError if newer requests take the last place. Raises BusyError: the limit is
         reached, and no waiting request can be refused instead.
         """
-        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
         if is_begun:
             self._pieces.append((answer, work))
         else:
@@ -143,7 +143,7 @@ class Bulkhead:
         self._begin()
         return answer
 
-    def is_waiting(self, answer: asyncio.Future[T]) -> bool:
+    def is_waiting(self, answer: asyncio.Future[_T]) -> bool:
         """Return True while a request waits for a thread."""
         return answer in self._waiting
 
@@ -184,7 +184,7 @@ class Bulkhead:
             ended = partial(self._end, answer, loop.time())
             loop.run_in_executor(self._pool, work).add_done_callback(ended)
 
-    def _end(self, answer: asyncio.Future[T], since: float, done: asyncio.Future[T]) -> None:
+    def _end(self, answer: asyncio.Future[_T], since: float, done: asyncio.Future[_T]) -> None:
         self._free += 1
         self._mean_seconds += _WEIGHT * (answer.get_loop().time() - since - self._mean_seconds)
         if done.cancelled():

@@ -1,6 +1,6 @@
 """HTTP parts that all endpoints share: paths, JSON, ``Accept``, problems, and the headers of every answer."""
 
-from app.api.http.headers import Compression, Heads, RequestIds, SecurityHeaders
+from app.api.http.headers import Compression, HeadMiddleware, RequestIds, SecurityHeaders
 from app.api.http.problems import ProblemError, problem_of, problem_of_status
 from app.api.http.strict_json import read_json, write_json
 
@@ -8,7 +8,7 @@ __all__ = [
     # Compresses answers for callers who accept gzip.
     "Compression",
     # ASGI middleware that answers HEAD as GET, without the body.
-    "Heads",
+    "HeadMiddleware",
     # An error that is answered with a given problem.
     "ProblemError",
     # ASGI middleware that gives requests ids, and answers 500 for bugs.

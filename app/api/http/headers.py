@@ -52,7 +52,7 @@ class BrokenOffError(Exception):
     """Signals the server that an answer which was partly sent will not be finished."""
 
 
-class Heads:
+class HeadMiddleware:
     """ASGI middleware that answers HEAD, which load balancers and ``curl -I`` send, as GET without body."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -95,7 +95,7 @@ class ChangesBody(FilteredRequest):
         return self
 
 
-RequestType = TypeVar("RequestType", bound=Request)
+_RequestType = TypeVar("_RequestType", bound=Request)
 
 # The unread rest of a refused body would be taken for the next request on the connection.
 _CLOSE = {"Connection": "close"}
@@ -106,15 +106,15 @@ _SMALL_BYTES = 1 << 16
 _LEAST_SECONDS = 1.0
 
 
-class JsonBody(Generic[RequestType]):
+class JsonBody(Generic[_RequestType]):
     """A FastAPI dependency that reads the body into a request."""
 
-    def __init__(self, model: type[RequestType]) -> None:
+    def __init__(self, model: type[_RequestType]) -> None:
         self._model = model
         # Built while the service starts, instead of while the first caller waits.
         model.model_rebuild()
 
-    async def __call__(self, request: HttpRequest) -> RequestType:
+    async def __call__(self, request: HttpRequest) -> _RequestType:
         """Read the body.
 
         Raises ProblemError: it is too large, compressed, or did not arrive in time. Raises RequestError: it
@@ -138,11 +138,11 @@ class JsonBody(Generic[RequestType]):
             # Parsing a large body on the event loop would hold up other requests.
             return await runtime.parse(lambda: self._read_large(content, claim))
 
-    def _read_large(self, content: bytearray, claim: Claim) -> RequestType:
+    def _read_large(self, content: bytearray, claim: Claim) -> _RequestType:
         with claim.owning(), LEDGER.claim("decoding", memory_of_json(content), path="a body"):
             return self._read(content)
 
-    def _read(self, content: bytearray) -> RequestType:
+    def _read(self, content: bytearray) -> _RequestType:
         expected = f"send a JSON object such as {self._model.example_text()}"
         if not content:
             raise RequestError(f"the body is empty: {expected}; curl sends one with -d")

@@ -163,4 +163,4 @@ async def _table(
     return named if is_named else replace(named, directory=directory)
 
 
-Table = Annotated[TableRef, Depends(_table)]
+LocatedTable = Annotated[TableRef, Depends(_table)]

@@ -13,7 +13,7 @@ from app.advice import MOST_FILES, Prices, TableAdvice, WhatIf, WhatIfRequest, a
 from app.api.http.paths import TABLE
 from app.api.openapi import operation
 from app.api.questions.bodies import JsonBody
-from app.api.questions.queries import AdviceQuery, Table
+from app.api.questions.queries import AdviceQuery, LocatedTable
 from app.api.runtime import Shared
 from app.planning import IndexService, TableUsage, Version, missing_file_means_expired
 from app.server import Processes
@@ -43,7 +43,7 @@ class SharedUsage:
 
 @router.get(TABLE + "/advice", **operation(TableAdvice))
 async def advice(
-    request: Request, table: Table, query: Annotated[AdviceQuery, Query()], runtime: Shared
+    request: Request, table: LocatedTable, query: Annotated[AdviceQuery, Query()], runtime: Shared
 ) -> Response:
     """Advise on a table's file indexes, from manifests and index heads; no data is read."""
     shared: SharedUsage = request.app.state.usage
@@ -62,7 +62,7 @@ async def advice(
 
 @router.post(TABLE + "/what-if", **operation(WhatIf, WhatIfRequest))
 async def what_if(
-    table: Table, body: Annotated[WhatIfRequest, Depends(JsonBody(WhatIfRequest))], runtime: Shared
+    table: LocatedTable, body: Annotated[WhatIfRequest, Depends(JsonBody(WhatIfRequest))], runtime: Shared
 ) -> Response:
     """Try indexes that nobody has built, on a sample of data files: how many files would they skip?"""
     service = runtime.service

@@ -12,7 +12,7 @@ from app.aggregates import aggregate as aggregate_version
 from app.api.http.paths import TABLE
 from app.api.openapi import operation
 from app.api.questions.bodies import JsonBody
-from app.api.questions.queries import Table
+from app.api.questions.queries import LocatedTable
 from app.api.runtime import Shared
 from app.planning import missing_file_means_expired
 
@@ -21,7 +21,9 @@ router = APIRouter(tags=["aggregates"])
 
 @router.post(TABLE + "/aggregate", **operation(AggregateAnswer, AggregateRequest))
 async def aggregate(
-    table: Table, body: Annotated[AggregateRequest, Depends(JsonBody(AggregateRequest))], runtime: Shared
+    table: LocatedTable,
+    body: Annotated[AggregateRequest, Depends(JsonBody(AggregateRequest))],
+    runtime: Shared,
 ) -> Response:
     """Answer aggregates from indexes and statistics, and list the files that leave them open."""
     service = runtime.service

@@ -25,12 +25,12 @@ from app.api.http.paths import TABLE
 from app.api.http.strict_json import write_json
 from app.api.openapi import operation
 from app.api.questions.bodies import ChangesBody, JsonBody
-from app.api.questions.queries import Table
+from app.api.questions.queries import LocatedTable
 from app.api.runtime import Runtime, Shared
 from app.described import DESCRIBED
 from app.errors import LimitExceededError, PageTokenError, SnapshotExpiredError
 from app.observation import Phase, during
-from app.planning import Changes, Version
+from app.planning import PlanChanges, Version
 from app.planning.buckets import SnapshotId
 from app.planning.plan import Plan
 from app.planning.request import PlanRequest, SelectionForm, SnapshotSelector, TableRef
@@ -62,7 +62,7 @@ class ChangesAnswer:
 @router.post(TABLE + "/changes", **operation(ChangesAnswer, ChangesBody))
 async def changes(
     request: Request,
-    table: Table,
+    table: LocatedTable,
     body: Annotated[ChangesBody, Depends(JsonBody(ChangesBody))],
     runtime: Shared,
 ) -> Response:
@@ -157,7 +157,7 @@ def _about(table: TableRef, body: ChangesBody) -> bytes:
     return request_digest("changes", table, body.branch)
 
 
-def _written(changes: Changes, next_token: str | None) -> bytes:
+def _written(changes: PlanChanges, next_token: str | None) -> bytes:
     return write_json(
         ChangesAnswer(
             changes.removed.snapshot_id,

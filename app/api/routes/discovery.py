@@ -13,7 +13,7 @@ from app.access import Role
 from app.api.answers.encoding import NextToken, SchemaList, encode_schemas
 from app.api.answers.paging import PAGE_BYTES, Listing, NextPageToken, Window
 from app.api.answers.selections import MOST_POSITIONS
-from app.api.answers.versioned import Question
+from app.api.answers.versioned import VersionedQuestion
 from app.api.gate.access import Asking
 from app.api.http.headers import PlanFormat
 from app.api.http.paths import DATABASES, ICEBERG, TABLE, TABLES, DatabaseName, SchemaId, WarehouseName
@@ -24,9 +24,9 @@ from app.api.questions.queries import (
     BranchQuery,
     IndexFilesQuery,
     ListingQuery,
+    LocatedTable,
     NamesQuery,
     SchemasQuery,
-    Table,
     VersionQuery,
 )
 from app.api.runtime import Shared
@@ -259,7 +259,7 @@ async def tables(
 
 
 @router.get(TABLE, **operation(TableDescription))
-async def describe(table: Table, query: Annotated[VersionQuery, Query()], runtime: Shared) -> Response:
+async def describe(table: LocatedTable, query: Annotated[VersionQuery, Query()], runtime: Shared) -> Response:
     """Describe a table as it is or as a version was: its schema, keys, options and indexes."""
     return await runtime.answer(
         lambda: runtime.service.describe(table, query.selector, _iceberg_refusal(runtime.settings))
@@ -276,10 +276,10 @@ def _iceberg_refusal(settings: Settings) -> Refusal:
 
 @router.get(TABLE + "/schemas", **operation(SchemaList, tagged=True))
 async def schemas(
-    request: Request, table: Table, query: Annotated[SchemasQuery, Query()], runtime: Shared
+    request: Request, table: LocatedTable, query: Annotated[SchemasQuery, Query()], runtime: Shared
 ) -> Response:
     """List a table's schemas, the oldest first, with the full types of their columns."""
-    question = Question(runtime, table, "schemas", query, request.headers.getlist("if-none-match"))
+    question = VersionedQuestion(runtime, table, "schemas", query, request.headers.getlist("if-none-match"))
 
     def compute(version: Version, window: Window, token: NextToken) -> SchemaList:
         return encode_schemas(runtime.service.schemas(version), window, token)
@@ -289,14 +289,16 @@ async def schemas(
 
 @router.get(TABLE + "/schemas/{schema_id}", **operation(Schema))
 async def schema(
-    table: Table, schema_id: SchemaId, query: Annotated[BranchQuery, Query()], runtime: Shared
+    table: LocatedTable, schema_id: SchemaId, query: Annotated[BranchQuery, Query()], runtime: Shared
 ) -> Response:
     """Show one schema of a table, with the full types of its columns."""
     return await runtime.answer(lambda: runtime.service.schema(table, schema_id, query.branch))
 
 
 @router.get(TABLE + "/snapshots", **operation(SnapshotList))
-async def snapshots(table: Table, query: Annotated[ListingQuery, Query()], runtime: Shared) -> Response:
+async def snapshots(
+    table: LocatedTable, query: Annotated[ListingQuery, Query()], runtime: Shared
+) -> Response:
     """List a table's snapshots, the oldest first."""
     listing = Listing.of("snapshots", table, query.branch, query=query, settings=runtime.settings)
     after = None if listing.after is None else int(listing.after)
@@ -309,7 +311,7 @@ async def snapshots(table: Table, query: Annotated[ListingQuery, Query()], runti
 
 
 @router.get(TABLE + "/tags", **operation(TagList))
-async def tags(table: Table, query: Annotated[ListingQuery, Query()], runtime: Shared) -> Response:
+async def tags(table: LocatedTable, query: Annotated[ListingQuery, Query()], runtime: Shared) -> Response:
     """List a table's tags by name."""
     listing = Listing.of("tags", table, query.branch, query=query, settings=runtime.settings)
 
@@ -321,17 +323,19 @@ async def tags(table: Table, query: Annotated[ListingQuery, Query()], runtime: S
 
 
 @router.get(TABLE + "/branches", **operation(BranchList))
-async def branches(table: Table, runtime: Shared) -> Response:
+async def branches(table: LocatedTable, runtime: Shared) -> Response:
     """List a table's branches."""
     return await runtime.answer(lambda: BranchList(runtime.service.branches(table)))
 
 
 @router.get(TABLE + "/index-files", **operation(IndexFileList, tagged=True))
 async def index_files(
-    request: Request, table: Table, query: Annotated[IndexFilesQuery, Query()], runtime: Shared
+    request: Request, table: LocatedTable, query: Annotated[IndexFilesQuery, Query()], runtime: Shared
 ) -> Response:
     """List the live entries of a table's index manifest."""
-    question = Question(runtime, table, "index-files", query, request.headers.getlist("if-none-match"))
+    question = VersionedQuestion(
+        runtime, table, "index-files", query, request.headers.getlist("if-none-match")
+    )
 
     def compute(version: Version, window: Window, token: NextToken) -> IndexFileList:
         entries = runtime.service.index_files(version, query.type)

@@ -29,7 +29,7 @@ from app.api.questions.bodies import JsonBody
 from app.api.questions.queries import NamedTable
 from app.api.runtime import Runtime, Shared
 from app.errors import NotFoundError, PageTokenError, RequestError
-from app.iceberg import ACCEPT, LONGEST_ID, MILLIS, Catalog, PlanQuestion, PlanToken, write_filter
+from app.iceberg import ACCEPT, LONGEST_ID, MILLIS, IcebergCatalog, PlanQuestion, PlanToken, write_filter
 from app.planning.request import members
 from app.types.digest import digest
 
@@ -138,10 +138,10 @@ def _as_iceberg(route: str) -> str:
 _ENDPOINTS: Final = [_as_iceberg(route) for route in ICEBERG_ROUTES]
 
 
-async def _catalog(request: Request, runtime: Shared) -> Catalog:
+async def _catalog(request: Request, runtime: Shared) -> IcebergCatalog:
     accepts = request.headers.get(ACCEPT, "").replace(" ", "").split(",")
     settings = runtime.settings
-    return Catalog(
+    return IcebergCatalog(
         runtime.service,
         settings.limits,
         settings.plan_budget_ms,
@@ -150,7 +150,7 @@ async def _catalog(request: Request, runtime: Shared) -> Catalog:
     )
 
 
-Asked = Annotated[Catalog, Depends(_catalog)]
+Asked = Annotated[IcebergCatalog, Depends(_catalog)]
 
 
 @router.get("/v1/config")

@@ -26,13 +26,13 @@ from app.api.answers.paging import Window
 from app.api.answers.plan_batches import plan_batches
 from app.api.answers.plan_rows import plan_lines
 from app.api.answers.selections import SelectionEncoding
-from app.api.answers.versioned import Provisional, Question
+from app.api.answers.versioned import Provisional, VersionedQuestion
 from app.api.http.headers import PlanFormat, preferred_format
 from app.api.http.paths import TABLE
 from app.api.http.strict_json import JsonMembers
 from app.api.openapi import operation
 from app.api.questions.bodies import DeletionsBody, JsonBody, PlanBody, PrunedSnapshotBody
-from app.api.questions.queries import BucketsQuery, Table
+from app.api.questions.queries import BucketsQuery, LocatedTable
 from app.api.runtime import Shared
 from app.planning import Version
 from app.planning.buckets import AssignmentAnswer, BucketList, BucketLookup
@@ -40,7 +40,7 @@ from app.planning.plan import Plan
 from app.planning.request import AssignRequest, LookupRequest, PlanRequest, SelectionForm
 from app.work import LEDGER
 
-Answer = TypeVar("Answer")
+_Answer = TypeVar("_Answer")
 
 router = APIRouter(tags=["planning"])
 deletions_router = APIRouter(tags=["deletions"])
@@ -57,14 +57,17 @@ _ARCHIVE = {
 
 @router.post(TABLE + "/plan", **operation(PlanAnswer, PlanBody, tagged=True, streams=_STREAMS))
 async def plan(
-    request: Request, table: Table, body: Annotated[PlanBody, Depends(JsonBody(PlanBody))], runtime: Shared
+    request: Request,
+    table: LocatedTable,
+    body: Annotated[PlanBody, Depends(JsonBody(PlanBody))],
+    runtime: Shared,
 ) -> Response:
     """Plan a scan: the files that a query reads, with the rows to read of each.
 
     Pages of JSON, or the whole plan as an Arrow or NDJSON stream, whichever `Accept` prefers.
     """
     if_none_match = request.headers.getlist("if-none-match")
-    question = Question(runtime, table, "plan", body, if_none_match, {"Vary": "Accept"})
+    question = VersionedQuestion(runtime, table, "plan", body, if_none_match, {"Vary": "Accept"})
     form = SelectionEncoding(body.selection, deletions=body.deletions)
 
     def planned(version: Version, offset: int = 0) -> Plan:
@@ -94,7 +97,9 @@ async def plan(
 
 @router.post(TABLE + "/pruned-snapshot", **operation(None, PrunedSnapshotBody, streams=_ARCHIVE))
 async def pruned_snapshot(
-    table: Table, body: Annotated[PrunedSnapshotBody, Depends(JsonBody(PrunedSnapshotBody))], runtime: Shared
+    table: LocatedTable,
+    body: Annotated[PrunedSnapshotBody, Depends(JsonBody(PrunedSnapshotBody))],
+    runtime: Shared,
 ) -> Response:
     """Make a snapshot that names only the files that a query reads; nothing is written."""
     query = PlanRequest.like(body, selection=SelectionForm.NONE)
@@ -108,7 +113,7 @@ async def pruned_snapshot(
     return Response(await runtime.run(archive), media_type="application/zip")
 
 
-def tagged(plan: Plan, answer: Answer) -> Answer | Provisional[Answer]:
+def tagged(plan: Plan, answer: _Answer) -> _Answer | Provisional[_Answer]:
     """Mark the answer as provisional unless the plan is complete."""
     return answer if plan.summary.complete else Provisional(answer)
 
@@ -116,12 +121,12 @@ def tagged(plan: Plan, answer: Answer) -> Answer | Provisional[Answer]:
 @deletions_router.post(TABLE + "/deletions", **operation(DeletionsPage, DeletionsBody, tagged=True))
 async def deletions(
     request: Request,
-    table: Table,
+    table: LocatedTable,
     body: Annotated[DeletionsBody, Depends(JsonBody(DeletionsBody))],
     runtime: Shared,
 ) -> Response:
     """List the deleted positions of data files."""
-    question = Question(runtime, table, "deletions", body, request.headers.getlist("if-none-match"))
+    question = VersionedQuestion(runtime, table, "deletions", body, request.headers.getlist("if-none-match"))
     form = SelectionEncoding(body.encoding)
 
     def compute(version: Version, window: Window, token: NextToken) -> DeletionsPage:
@@ -151,12 +156,12 @@ def _claimed(request: LookupRequest, most: int) -> AbstractContextManager[object
 @buckets_router.post(TABLE + "/buckets/lookup", **operation(BucketLookup, LookupRequest, tagged=True))
 async def lookup(
     request: Request,
-    table: Table,
+    table: LocatedTable,
     body: Annotated[LookupRequest, Depends(JsonBody(LookupRequest))],
     runtime: Shared,
 ) -> Response:
     """Look up the buckets of keys, in request order."""
-    question = Question(runtime, table, "lookup", body, request.headers.getlist("if-none-match"))
+    question = VersionedQuestion(runtime, table, "lookup", body, request.headers.getlist("if-none-match"))
 
     def compute(version: Version, _window: Window, _token: NextToken) -> JsonMembers:
         return encode_lookup(runtime.service.lookup(version, body))
@@ -169,7 +174,7 @@ async def lookup(
 
 
 @buckets_router.get(TABLE + "/buckets", **operation(BucketList))
-async def buckets(table: Table, query: Annotated[BucketsQuery, Query()], runtime: Shared) -> Response:
+async def buckets(table: LocatedTable, query: Annotated[BucketsQuery, Query()], runtime: Shared) -> Response:
     """List buckets with their index files and how full they are."""
     buckets_request = query.request()
     return await runtime.answer(lambda: runtime.service.buckets(table, buckets_request))
@@ -177,7 +182,7 @@ async def buckets(table: Table, query: Annotated[BucketsQuery, Query()], runtime
 
 @buckets_router.post(TABLE + "/buckets/assign", **operation(AssignmentAnswer, AssignRequest))
 async def assign(
-    table: Table, body: Annotated[AssignRequest, Depends(JsonBody(AssignRequest))], runtime: Shared
+    table: LocatedTable, body: Annotated[AssignRequest, Depends(JsonBody(AssignRequest))], runtime: Shared
 ) -> Response:
     """Choose the buckets that a writer would assign to keys; nothing is written."""
 

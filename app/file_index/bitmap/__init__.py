@@ -2,13 +2,13 @@
 
 from app.file_index.bitmap.bitmap import BitmapIndex
 from app.file_index.bitmap.kind import BITMAP
-from app.file_index.bitmap.stack import StoredHeads
+from app.file_index.bitmap.stack import BitmapHeads
 
 __all__ = [
     # The kind.
     "BITMAP",
+    # Heads of m payloads, before their keys.
+    "BitmapHeads",
     # Rows by value of one payload.
     "BitmapIndex",
-    # Heads of m payloads, before their keys.
-    "StoredHeads",
 ]

@@ -62,7 +62,7 @@ from app.errors import CorruptIndexError
 from app.file_index.answers import all_rows
 from app.file_index.bitmap.entries import (
     OFFSET,
-    Entries,
+    BitmapEntries,
     Reference,
     read_reference,
     write_blocks,
@@ -134,7 +134,7 @@ class BitmapIndex:
     """Rows by value of one payload, which a stack has checked; ``body``: start of its bitmaps."""
 
     buffer: Buffer
-    entries: Entries
+    entries: BitmapEntries
     body: int
     version: int
     row_count: int
@@ -142,7 +142,7 @@ class BitmapIndex:
     has_nulls: bool
 
     @classmethod
-    def of(cls, buffer: Buffer, entries: Entries, body: int) -> Self:
+    def of(cls, buffer: Buffer, entries: BitmapEntries, body: int) -> Self:
         """Make the index of a payload."""
         version, row_count, cardinality, flag = _HEAD.unpack_from(buffer)
         return cls(buffer, entries, body, version, row_count, cardinality, flag == 1)

@@ -35,7 +35,7 @@ Reference: TypeAlias = tuple[int, int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
+class BitmapEntries:
     """Entries of one file, which a stack has checked; ``places``: start of each, in the order of the keys."""
 
     buffer: Buffer

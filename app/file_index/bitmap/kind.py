@@ -19,7 +19,7 @@ from typing_extensions import override
 from app.errors import RequestError
 from app.file_index.bitmap import bitmap
 from app.file_index.bitmap.bitmap import DEFAULT_BLOCK_BYTES, VERSION_1, VERSION_2, BitmapIndex
-from app.file_index.bitmap.stack import BitmapStack, StoredHeads
+from app.file_index.bitmap.stack import BitmapHeads, BitmapStack
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import KeySpace
 from app.file_index.kind import ColumnProfile, Kind, Proposal, describe_bounds
@@ -92,7 +92,7 @@ class BitmapKind(Kind[BitmapIndex, BitmapOptions]):
 
     @override
     def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
-        heads = StoredHeads.read(Cursors.of(BytesColumn.of([payload]), strict=True))
+        heads = BitmapHeads.read(Cursors.of(BytesColumn.of([payload]), strict=True))
         return {
             "version": int(heads.versions[0]),
             "row_count": int(heads.row_counts[0]),

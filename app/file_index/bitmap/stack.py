@@ -20,7 +20,7 @@ from app.errors import CorruptIndexError
 from app.file_index.answers import Answer, Answers, RowStack, where
 from app.file_index.bitmap import entries as bitmap_entries
 from app.file_index.bitmap.bitmap import VERSION_1, VERSION_2, BitmapIndex
-from app.file_index.bitmap.entries import OFFSET, OFFSET_AND_LENGTH, Entries
+from app.file_index.bitmap.entries import OFFSET, OFFSET_AND_LENGTH, BitmapEntries
 from app.file_index.keys.keys import Key, KeySpace
 from app.file_index.payloads import NO_LONGER_WORTH_A_STEP, Cursor, Cursors, integers, runs_of
 from app.file_index.shared.directory import Directory, StoredKeys, place_type
@@ -85,7 +85,7 @@ _COOKIES: Final = (COOKIE_WITHOUT_RUNS, COOKIE_WITH_RUNS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StoredHeads:
+class BitmapHeads:
     """Heads of m payloads, int64, shape (m,); ``flags``: 1 if there are null rows."""
 
     versions: NDArray[np.int64]
@@ -113,7 +113,7 @@ class StoredEntries:
     start of the bitmaps in the shared buffer. ``sound``: bool, shape (m,): indexes that can be read.
     """
 
-    heads: StoredHeads
+    heads: BitmapHeads
     keys: StoredKeys
     bodies: NDArray[np.int64]
     sound: NDArray[np.bool_]
@@ -121,7 +121,7 @@ class StoredEntries:
     @classmethod
     def read(cls, cursors: Cursors, space: KeySpace) -> Self:
         """Read all heads and entries."""
-        heads = StoredHeads.read(cursors)
+        heads = BitmapHeads.read(cursors)
         parts: list[StoredKeys] = []
         for version, read_keys in ((VERSION_1, _plain_keys), (VERSION_2, _blocked_keys)):
             files = np.flatnonzero(cursors.sound & (heads.versions == version))
@@ -253,10 +253,10 @@ class BitmapStack(RowStack[BitmapIndex]):
         payload = data[start : start + int(self.payloads.lengths[file])]
         places = self.places[first : first + int(self.directory.distinct[file])]
         if payload[0] == VERSION_2:
-            entries = Entries(data, self.space, places, OFFSET_AND_LENGTH)
+            entries = BitmapEntries(data, self.space, places, OFFSET_AND_LENGTH)
         else:
             by_key = sorted(places.tolist(), key=lambda place: self.space.read(data, place)[0])
-            entries = Entries(data, self.space, by_key, OFFSET)
+            entries = BitmapEntries(data, self.space, by_key, OFFSET)
         return BitmapIndex.of(payload, entries, int(self.bodies[file]) - start)
 
     @override

@@ -28,7 +28,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from app.file_index.keys.arrow_keys import Keys
+from app.file_index.keys.arrow_keys import ArrowKeys
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import FloatingKeys, Key, KeySpace
 from app.types import BytesColumn
@@ -50,7 +50,7 @@ def hash_key(key: Key, space: KeySpace) -> int:
     return mix(space.reorder(key) if isinstance(space, FloatingKeys) else key)
 
 
-def hash_keys(keys: Keys, space: KeySpace) -> Iterator[NDArray[np.uint64]]:
+def hash_keys(keys: ArrowKeys, space: KeySpace) -> Iterator[NDArray[np.uint64]]:
     """Yield the hashes of many keys in their order, :data:`KEYS_AT_ONCE` at a time."""
     for start in range(0, len(keys), KEYS_AT_ONCE):
         part = slice(start, start + KEYS_AT_ONCE)

@@ -34,7 +34,7 @@ from app.file_index.bloom_filter.bloom_filter import (
     hash_keys,
     spots,
 )
-from app.file_index.keys.arrow_keys import Keys
+from app.file_index.keys.arrow_keys import ArrowKeys
 from app.file_index.keys.keys import Key, KeySpace
 from app.file_index.payloads import Cursors
 from app.types import BytesColumn
@@ -263,7 +263,7 @@ def _batches(hashes: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
 
 
 def _hashed(keys: Sequence[Key], space: KeySpace) -> NDArray[np.uint64]:
-    column: Keys
+    column: ArrowKeys
     if isinstance(keys[0], bytes):
         column = BytesColumn.of(key for key in keys if isinstance(key, bytes))
     elif int(keys[0]) >= -_LARGEST and int(keys[-1]) < _LARGEST:

@@ -60,7 +60,7 @@ _ABSENT, _PRESENT = b"\0", b"\1"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SignPart:
     """Rows of one sign by absolute value less ``low``; ``high`` is the largest absolute value."""
 
     low: int
@@ -87,8 +87,8 @@ class BitSlicedIntegers:
     """Rows by value: those with values >= 0 and those with values < 0; None for a sign without rows."""
 
     row_count: int
-    positive: Part | None
-    negative: Part | None
+    positive: SignPart | None
+    negative: SignPart | None
 
     @classmethod
     def of(cls, buffer: Buffer) -> Self:
@@ -146,7 +146,7 @@ class BitSlicedIntegers:
         return rows
 
 
-def _part(buffer: Buffer, at: int, row_count: int) -> tuple[Part | None, int]:
+def _part(buffer: Buffer, at: int, row_count: int) -> tuple[SignPart | None, int]:
     """Read the part after the flag at ``at``; return it with the offset of its end."""
     if not buffer[at]:
         return None, at + 1
@@ -158,7 +158,7 @@ def _part(buffer: Buffer, at: int, row_count: int) -> tuple[Part | None, int]:
     for _ in range(count):
         slices.append(_extent(buffer, end))
         end = slices[-1].end
-    return Part(low, high, BitSlices(buffer, existing, tuple(slices), row_count, is_measured=True)), end
+    return SignPart(low, high, BitSlices(buffer, existing, tuple(slices), row_count, is_measured=True)), end
 
 
 def _extent(buffer: Buffer, at: int) -> Extent:

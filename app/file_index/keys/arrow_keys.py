@@ -44,7 +44,7 @@ from app.types.values import INT64
 
 Integers: TypeAlias = "NDArray[np.signedinteger[Any]]"
 
-Keys: TypeAlias = "Integers | BytesColumn"
+ArrowKeys: TypeAlias = "Integers | BytesColumn"
 """Keys of many rows: integers in the width of a stored key, or byte strings without nulls."""
 
 Refuse: TypeAlias = "Callable[[int, str], NoReturn]"
@@ -76,7 +76,7 @@ def accepts(array_type: pa.DataType, data_type: DataType) -> bool:
     return types.is_null(array_type) or any(test(array_type) for test in _TESTS.get(data_type.root, ()))
 
 
-def read_keys(chunks: Sequence[pa.Array], data_type: DataType, space: KeySpace, refuse: Refuse) -> Keys:
+def read_keys(chunks: Sequence[pa.Array], data_type: DataType, space: KeySpace, refuse: Refuse) -> ArrowKeys:
     """Read the keys of all values of an array, in order.
 
     ``chunks``: arrays of one accepted type, but no dictionaries; nulls are skipped. ``refuse``: called for a

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.errors import IndexWriteError
-from app.file_index.keys.arrow_keys import Keys, accepts, read_keys
+from app.file_index.keys.arrow_keys import ArrowKeys, accepts, read_keys
 from app.file_index.keys.keys import Key, KeySpace, key_space
 from app.types import BytesColumn, DataType
 
@@ -23,7 +23,7 @@ _ROWS_AT_ONCE = 1 << 16
 class DistinctKeys(NamedTuple):
     """The n distinct ``keys`` of a column, ascending; ``codes``: uint32, the rank of each row's key."""
 
-    keys: Keys
+    keys: ArrowKeys
     codes: NDArray[np.uint32]
 
     def key(self, code: int) -> Key:
@@ -41,7 +41,7 @@ class KeyColumn:
     data_type: DataType
     space: KeySpace
     row_count: int
-    keys: Keys
+    keys: ArrowKeys
     is_null: NDArray[np.bool_] | None
 
     @classmethod

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from app.file_index.keys.arrow_keys import Keys
+from app.file_index.keys.arrow_keys import ArrowKeys
 from app.file_index.keys.keys import FloatingKeys, KeySpace
 from app.types import BytesColumn
 
@@ -36,12 +36,14 @@ class KeyRecords:
         return int(self.bounds.searchsorted(self.bounds[first] + size, "right")) - 1
 
 
-def stored_keys(keys: Keys, space: KeySpace) -> KeyRecords:
+def stored_keys(keys: ArrowKeys, space: KeySpace) -> KeyRecords:
     """Return the stored form of each key."""
     return key_records(keys, space, np.zeros((len(keys), 0), np.int64))
 
 
-def key_records(keys: Keys, space: KeySpace, tails: NDArray[np.integer], lead: bytes = b"") -> KeyRecords:
+def key_records(
+    keys: ArrowKeys, space: KeySpace, tails: NDArray[np.integer], lead: bytes = b""
+) -> KeyRecords:
     """Encode records: ``lead``, key, and ``tails``, shape (n, k), in 4 bytes a number, big endian."""
     if isinstance(keys, BytesColumn):
         return _string_records(keys, tails, lead)

@@ -45,7 +45,7 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.file_index.keys.arrow_keys import Keys
+from app.file_index.keys.arrow_keys import ArrowKeys
 from app.file_index.keys.key_records import KeyRecords, key_records, stored_keys
 from app.file_index.keys.keys import Key, KeySpace
 from app.types.roaring import Buffer
@@ -68,7 +68,7 @@ class _Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Dictionary:
+class ChunkedDictionary:
     """Checked keys and their codes, with the starts of areas; a look-up decodes the few keys it compares."""
 
     buffer: Buffer
@@ -123,7 +123,7 @@ class Dictionary:
         return self.space.read(self.buffer, chunk.keys_start + chunk.keys * OFFSET.size + offset)[0]
 
 
-def write(keys: Keys, space: KeySpace, chunk_bytes: int) -> list[Buffer]:
+def write(keys: ArrowKeys, space: KeySpace, chunk_bytes: int) -> list[Buffer]:
     """Write distinct ascending keys in parts; further keys or offsets of a chunk fit ``chunk_bytes``."""
     stored = stored_keys(keys, space)
     firsts = _first_codes(stored, space, chunk_bytes)

@@ -23,7 +23,7 @@ from app.file_index.kind import ColumnProfile, Kind, Proposal, describe_bounds
 from app.file_index.payloads import Cursors
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.range_bitmap.range_bitmap import RangeBitmap
-from app.file_index.range_bitmap.stack import RangeBitmapStack, StoredHeads
+from app.file_index.range_bitmap.stack import RangeBitmapHeads, RangeBitmapStack
 from app.options import INT32_MAX, memory_size
 from app.types import (
     FLOATING_ROOTS,
@@ -95,7 +95,7 @@ class RangeBitmapKind(Kind[RangeBitmap, RangeBitmapOptions]):
 
     @override
     def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
-        heads = StoredHeads.read(Cursors.of(BytesColumn.of([payload]), strict=True))
+        heads = RangeBitmapHeads.read(Cursors.of(BytesColumn.of([payload]), strict=True))
         row_count, cardinality = int(heads.row_counts[0]), int(heads.cardinalities[0])
         return {"version": range_bitmap.VERSION, "row_count": row_count, "cardinality": cardinality}
 

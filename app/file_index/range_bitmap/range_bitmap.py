@@ -55,7 +55,7 @@ from app.file_index.keys.key_records import stored_keys
 from app.file_index.keys.keys import Key, KeySpace
 from app.file_index.payloads import join_parts
 from app.file_index.range_bitmap import dictionary
-from app.file_index.range_bitmap.dictionary import Dictionary
+from app.file_index.range_bitmap.dictionary import ChunkedDictionary
 from app.file_index.shared.bit_slices import MAX_SLICES, BitSlices, CodedRows, Extent, slice_codes
 from app.types import TypeRoot
 from app.types.roaring import Buffer
@@ -113,7 +113,7 @@ class RangeBitmap:
     row_count: int
     cardinality: int
     bounds: tuple[Key, Key] | None
-    dictionary: Dictionary
+    dictionary: ChunkedDictionary
     slices: BitSlices
 
     @classmethod
@@ -127,7 +127,7 @@ class RangeBitmap:
             bounds = (low, space.read(buffer, behind)[0])
         start = _LENGTH.size + head_length
         end = start + _LENGTH.unpack_from(buffer, start - _LENGTH.size)[0]
-        keys = Dictionary.at(buffer, start, space)
+        keys = ChunkedDictionary.at(buffer, start, space)
         return cls(row_count, cardinality, bounds, keys, slices_at(buffer, end, row_count))
 
     def null_rows(self) -> BitMap:

@@ -203,7 +203,7 @@ def skip_keys(cursors: Cursors, space: KeySpace) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StoredHeads:
+class RangeBitmapHeads:
     """Heads of m payloads, int64, shape (m,); ``lengths``: bytes of the heads."""
 
     lengths: NDArray[np.int64]
@@ -235,7 +235,7 @@ class RangeBitmapStack(RowStack[RangeBitmap]):
     def read(cls, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> Self:
         """Read many payloads; see :meth:`app.file_index.kind.Kind.stack`."""
         cursors = Cursors.of(payloads, strict=strict)
-        heads = StoredHeads.read(cursors)
+        heads = RangeBitmapHeads.read(cursors)
         cardinalities = heads.cardinalities
         valued = np.flatnonzero(cardinalities)
         bounded = cursors.take(valued)

@@ -19,7 +19,7 @@ from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
 from app.file_index.answers import Answer, Answers
-from app.file_index.payloads import BitmapHeads, Cursors
+from app.file_index.payloads import Cursors, RoaringHeads
 from app.types import BytesColumn
 from app.types.roaring import COOKIE_WITH_RUNS, Buffer, bitmap_of, read_bitmap, serialize
 
@@ -263,7 +263,7 @@ def null_rows(bitmaps: Sequence[BytesColumn], row_counts: NDArray[np.int64]) -> 
     covered = row_counts == 0
     for column in bitmaps:
         cursors = Cursors.of(column)
-        owners, values = BitmapHeads.read(cursors).cardinalities(column.data, cursors.sound)
+        owners, values = RoaringHeads.read(cursors).cardinalities(column.data, cursors.sound)
         valued += np.bincount(owners, values, len(row_counts)).astype(np.int64)
         covered |= _is_one_run_of_all(column, row_counts)
     # The head of a bitmap gives its number of values, but no decoder relies on it. So it may keep a file, and

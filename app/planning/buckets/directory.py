@@ -19,14 +19,14 @@ _HASH_BYTES: Final = 4
 # Bytes a key.
 _DIRECTORY_BYTES: Final = 6
 
-Entries: TypeAlias = "Sequence[IndexEntry]"
+_Entries: TypeAlias = "Sequence[IndexEntry]"
 """Hash indexes of one partition, in the order of the index manifest."""
 
 Failure: TypeAlias = "tuple[IndexEntry, CorruptFileError | StorageError]"
 """A hash index that cannot be used, with its error."""
 
 
-def read_directories(source: IndexSource, partitions: Sequence[Entries]) -> list[PartitionIndex]:
+def read_directories(source: IndexSource, partitions: Sequence[_Entries]) -> list[PartitionIndex]:
     """Read the hash indexes of partitions, and merge those of each.
 
     Raises:
@@ -46,7 +46,7 @@ def read_directories(source: IndexSource, partitions: Sequence[Entries]) -> list
 
 
 def read_usable(
-    source: IndexSource, partitions: Sequence[Entries]
+    source: IndexSource, partitions: Sequence[_Entries]
 ) -> list[tuple[PartitionIndex, Sequence[Failure]]]:
     """Read the hash indexes of partitions, skipping files that cannot be used.
 
@@ -61,7 +61,7 @@ def read_usable(
         return [_read_usable(source, entries) for entries in partitions]
 
 
-def _cache_key(source: IndexSource, entries: Entries) -> str:
+def _cache_key(source: IndexSource, entries: _Entries) -> str:
     named = (
         f"{source.paths.index_file(entry)}\n{entry.bucket}\n{entry.file.file_size}\n{entry.file.row_count}"
         for entry in entries
@@ -71,7 +71,7 @@ def _cache_key(source: IndexSource, entries: Entries) -> str:
     return content_digest(*(name.encode(errors="surrogatepass") for name in (warehouse, *named)))
 
 
-def _merge(source: IndexSource, partitions: Sequence[Entries]) -> Iterator[PartitionIndex]:
+def _merge(source: IndexSource, partitions: Sequence[_Entries]) -> Iterator[PartitionIndex]:
     files = iter(
         source.warehouse.readers.map(
             partial(_read, source),
@@ -82,7 +82,7 @@ def _merge(source: IndexSource, partitions: Sequence[Entries]) -> Iterator[Parti
         yield PartitionIndex.merge([(entry.bucket, next(files)) for entry in entries])
 
 
-def _read_usable(source: IndexSource, entries: Entries) -> tuple[PartitionIndex, Sequence[Failure]]:
+def _read_usable(source: IndexSource, entries: _Entries) -> tuple[PartitionIndex, Sequence[Failure]]:
     files: list[tuple[int, Hashes]] = []
     failures: list[Failure] = []
     outcomes = source.warehouse.readers.map(partial(_try_to_read, source), entries)

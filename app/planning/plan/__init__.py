@@ -12,14 +12,14 @@ from app.planning.plan.file_plan import (
     Text,
     arrow_types,
 )
-from app.planning.plan.planned_files import Coded, Column, PlannedFiles, to_arrow
+from app.planning.plan.planned_files import Coded, ColumnValues, PlannedFiles, to_arrow
 from app.planning.plan.state import PlanState
 
 __all__ = [
     # A column with few distinct values.
     "Coded",
     # One member of many files.
-    "Column",
+    "ColumnValues",
     # The place of a data file's deletion vector.
     "DeletionFile",
     # One step of `explain` for one file.

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from app.described import ALWAYS_THERE
-from app.file_index.answers import Outcome, Step
+from app.file_index.answers import Step, StepOutcome
 from app.types.roaring import Positions
 
 
@@ -51,11 +51,11 @@ class KeepReason(StrEnum):
     """
 
 
-Mark = TypeVar("Mark")
+_Mark = TypeVar("_Mark")
 
 Text = Annotated[str, pa.string()]
 MaybeText = Annotated[str | None, pa.string()]
-Flag = Annotated[bool, pa.bool_()]
+_Flag = Annotated[bool, pa.bool_()]
 Int32 = Annotated[int, pa.int32()]
 Int64 = Annotated[int, pa.int64()]
 MaybeInt64 = Annotated[int | None, pa.int64()]
@@ -83,7 +83,7 @@ class ExplainStep:
     __pydantic_config__ = ALWAYS_THERE
 
     step: Annotated[Text, Field(examples=["file_index"])]
-    outcome: Annotated[Outcome, pa.string()]
+    outcome: Annotated[StepOutcome, pa.string()]
     column: MaybeText = None
     index: Annotated[MaybeText, Field(examples=["bloom-filter"])] = None
     predicate: Annotated[MaybeText, Field(examples=["score > 60"])] = None
@@ -152,10 +152,12 @@ class FileFacts:
         MaybeInt64, Recorded("first_row_ids"), Field(description="Null in a table without row tracking.")
     ]
     raw_convertible: Annotated[
-        Flag, Field(description="Rows can be read straight from the file, without merging.")
+        _Flag, Field(description="Rows can be read straight from the file, without merging.")
     ]
     merge_group: Annotated[MaybeInt64, Field(description="Files with one number must be read together.")]
-    residual: Annotated[Flag, Field(description="False: every selected row is proven to satisfy the filter.")]
+    residual: Annotated[
+        _Flag, Field(description="False: every selected row is proven to satisfy the filter.")
+    ]
     deletion: DeletionFile | None
 
 
@@ -170,7 +172,7 @@ class FilePlan(FileFacts):
     explain: tuple[ExplainStep, ...] | None = None
 
 
-def marks(shape: type, kind: type[Mark]) -> dict[str, Mark]:
+def marks(shape: type, kind: type[_Mark]) -> dict[str, _Mark]:
     """Return annotations of one kind on the members of a dataclass, by member name."""
     hints = get_type_hints(shape, include_extras=True)
     metadata = [(member.name, getattr(hints[member.name], "__metadata__", ())) for member in fields(shape)]

@@ -64,7 +64,7 @@ class Coded(NamedTuple):
         return cls([value(code) for code in distinct.tolist()], places)
 
 
-Column: TypeAlias = pa.Array | Coded | list[Any]
+ColumnValues: TypeAlias = pa.Array | Coded | list[Any]
 """Member of some files: Arrow's types, or objects."""
 
 
@@ -191,10 +191,10 @@ class PlannedFiles(Sequence[FilePlan]):
         """Return a column without nulls, shape (n,)."""
         return np.asarray(self.table.column(name))
 
-    def columns(self, start: int, stop: int) -> dict[str, Column]:
+    def columns(self, start: int, stop: int) -> dict[str, ColumnValues]:
         """Return members of the files from ``start`` to ``stop``, exclusive, in the answer's order."""
         part = self.table.slice(start, stop - start)
-        deletions: Column = pa.nulls(stop - start)
+        deletions: ColumnValues = pa.nulls(stop - start)
         if self.deletions:
             deletions = [self.deletions.get(at) for at in range(start, stop)]
         paths, names, formats = self.texts(start, stop)
@@ -349,7 +349,7 @@ def _deleted(
     return deleted
 
 
-def _listed(column: Column) -> list[Any]:
+def _listed(column: ColumnValues) -> list[Any]:
     match column:
         case Coded(values, codes):
             return [values[code] for code in codes.tolist()]
@@ -360,7 +360,7 @@ def _listed(column: Column) -> list[Any]:
             return listed
 
 
-def to_arrow(column: Column, data_type: pa.DataType) -> pa.Array:
+def to_arrow(column: ColumnValues, data_type: pa.DataType) -> pa.Array:
     """Convert a member to Arrow; its objects must be of a kind that Arrow takes for the type."""
     if isinstance(column, Coded):
         return pa.array(column.values, data_type).take(pa.array(column.codes))

@@ -30,8 +30,8 @@ from app.predicates.unbound import DEFAULT_LIMITS, Predicate
 
 _INT32: Final = 1 << 31
 _LONG_MAX: Final = (1 << 63) - 1
-Written = TypeVar("Written")
-Item = TypeVar("Item")
+_Written = TypeVar("_Written")
+_Item = TypeVar("_Item")
 
 
 class Request(BaseModel):
@@ -101,7 +101,7 @@ def _listed(listed: Any, handler: Callable[[Any], Any]) -> Any:
     return handler(list[get_args(listed)[0]]) | {"strict": False}  # type: ignore[misc] # a type that is made
 
 
-def _of_allowed_size(written: Written) -> Written:
+def _of_allowed_size(written: _Written) -> _Written:
     DEFAULT_LIMITS.check_size(written)
     return written
 
@@ -121,7 +121,7 @@ Name = Annotated[str, Field(min_length=1)]
 Hash = Annotated[int, Field(ge=-_INT32, lt=_INT32)]
 AssignId = Annotated[int, Field(ge=0, lt=_INT32)]
 Channels = Annotated[int, Field(ge=1, lt=_INT32)]
-Listed = Annotated[Sequence[Item], GetPydanticSchema(_listed)]
+Listed = Annotated[Sequence[_Item], GetPydanticSchema(_listed)]
 FileNames = Annotated[Listed[str], Field(fail_fast=True)]
 TypedValues = Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, handler: handler(dict[str, Any]))]
 Partition = Annotated[

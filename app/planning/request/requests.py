@@ -44,8 +44,8 @@ class SelectionForm(StrEnum):
 
 
 _NONE, _COUNT, _BITMAP, _RANGES, _POSITIONS = SelectionForm
-Selection = Annotated[SelectionForm, one_of(*SelectionForm)]
-DeletedRows = Annotated[SelectionForm, one_of(_NONE, _BITMAP, _RANGES, _POSITIONS)]
+_Selection = Annotated[SelectionForm, one_of(*SelectionForm)]
+_DeletedRows = Annotated[SelectionForm, one_of(_NONE, _BITMAP, _RANGES, _POSITIONS)]
 Encoding = Annotated[SelectionForm, one_of(_POSITIONS, _RANGES, _BITMAP, _COUNT)]
 
 
@@ -147,7 +147,7 @@ class PlanRequest(FilteredRequest):
     example: ClassVar = {"filter": "dt = '2025-08-01' AND score BETWEEN 60 AND 80", "selection": "ranges"}
 
     in_lists: InLists | None = None
-    selection: Selection = Field(
+    selection: _Selection = Field(
         default=SelectionForm.BITMAP, description="Form of the row positions to read in a file."
     )
     explain: bool = Field(default=False, description="Name the step that decided on each file, and why.")
@@ -165,7 +165,7 @@ class PlanRequest(FilteredRequest):
         "the same request may skip more files later. Absent: the service's default. Without effect together "
         "with explain or top_n, and for tables with data evolution.",
     )
-    deletions: DeletedRows = Field(
+    deletions: _DeletedRows = Field(
         default=SelectionForm.NONE,
         description="Form of the deleted rows of each kept file, in deleted_rows and deleted_format. "
         "With none, the answer has only the places of deletion vectors.",
@@ -299,5 +299,5 @@ class EvaluateRequest(Request):
     filter: Filter | None = None
     in_lists: InLists | None = None
     top_n: TopN | None = None
-    selection: Selection = SelectionForm.BITMAP
+    selection: _Selection = SelectionForm.BITMAP
     explain: bool = False

@@ -18,7 +18,7 @@ from pyroaring import BitMap, BitMap64
 
 from app.errors import PaimonIndexError, UnsupportedFormatError
 from app.file_index import condition_of
-from app.file_index.answers import SKIP, Outcome, Rows, both
+from app.file_index.answers import SKIP, Rows, StepOutcome, both
 from app.global_index import searches
 from app.planning.plan.explanation import MeasuredSteps
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
@@ -272,7 +272,7 @@ class GlobalIndexes:
             counts = of_index.tolist(), count_within(of_test.possible, first, last).tolist()
             steps = []
             for covered, rows, all_rows in zip(*counts, (last - first + 1).tolist(), strict=True):
-                outcome: Outcome = "unknown"
+                outcome: StepOutcome = "unknown"
                 if covered:
                     outcome = "rows" if rows or covered < all_rows else "skip"
                 evidence = of_test.asked

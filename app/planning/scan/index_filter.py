@@ -49,7 +49,7 @@ from app.predicates.model import (
     Unknown,
 )
 from app.predicates.simplify import with_leaves
-from app.predicates.unbound import Column, Leaf, Literal, LiteralKind
+from app.predicates.unbound import ColumnName, Leaf, Literal, LiteralKind
 from app.table import TableSchema
 from app.table.statistics import bounds_cast
 from app.types import FLOATING_ROOTS, INTEGER_BITS, DataField, DataType, TypeRoot, Value
@@ -316,7 +316,7 @@ def _leaf(leaf: BoundLeaf, schema: TableSchema, file_schema: TableSchema) -> Bou
     exact = [literal for literal in literals if literal is not None]
     if len(exact) < len(literals):
         return unknown
-    leaf_now = Leaf(leaf.operator, Column((field.name,)), tuple(exact), str(leaf))
+    leaf_now = Leaf(leaf.operator, ColumnName((field.name,)), tuple(exact), str(leaf))
     return bind_test(leaf_now, written)
 
 

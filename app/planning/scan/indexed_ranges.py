@@ -29,7 +29,7 @@ from app.global_index import KINDS, KeyBounds, Part, same_keys, takes
 from app.planning.scan.row_id_groups import GroupColumns
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
-from app.table import Snapshot, TableSchema
+from app.table import TableSchema, TableSnapshot
 from app.table.manifests import IndexEntry
 from app.types import DataField
 from app.types.row_ids import RowRanges
@@ -195,7 +195,7 @@ def _names_before_updates(version: Version) -> frozenset[str]:
     return frozenset(entry.file.file_name for entry in entries)
 
 
-def _last_under(version: Version, snapshot: Snapshot, schema_id: int) -> Snapshot:
+def _last_under(version: Version, snapshot: TableSnapshot, schema_id: int) -> TableSnapshot:
     """Return a snapshot whose missing index files were committed under later schemas than this one."""
     first, branch = snapshot.id - _MOST_SNAPSHOTS, version.resolved.branch
     listed = version.table.snapshots(branch, first, _MOST_SNAPSHOTS).entries.values()

@@ -19,7 +19,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Final, TypeAlias, TypeGuard
+from typing import Final, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,9 +61,6 @@ from app.predicates.model import (
 )
 from app.table import BucketMode
 
-Claiming: TypeAlias = Callable[[int], None]
-"""Claims memory, in bytes for the whole plan so far."""
-
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
@@ -75,7 +72,7 @@ class Decisions:
     state: PlanState
     warnings: PlanWarnings
     timings_ms: Mapping[str, float]
-    claim: Claiming
+    claim: Callable[[int], None]
 
     def plan(self) -> Plan:
         """Make the answer. Raises MemoryShortError, LimitExceededError for lack of memory."""
@@ -95,7 +92,7 @@ def decide(
     *,
     named: NDArray[np.int64] | None = None,
     budget: Budget = UNBOUNDED,
-    claim: Claiming = lambda _: None,
+    claim: Callable[[int], None] = lambda _: None,
 ) -> Decisions:
     """Decide which files of a version a request needs. Ignore the request's selector.
 
@@ -155,7 +152,7 @@ class Planner:
     undecided: list[str] = field(default_factory=list)  # Counts of files that nothing could decide.
     budget: Budget = UNBOUNDED
     named: NDArray[np.int64] | None = None
-    claim: Claiming = lambda _: None
+    claim: Callable[[int], None] = lambda _: None
 
     def run(self) -> PlanState:
         """Decide every requested file."""

@@ -22,7 +22,7 @@ from app.file_index import KINDS, FileIndex, StackedIndex, WantedIndexes
 from app.planning.request.budget import UNBOUNDED, Budget
 from app.planning.side_files.fetch import FRONT_BYTES, Fronts
 from app.planning.side_files.indexes import SEGMENTS_AHEAD, SideIndexes
-from app.planning.side_files.segments import Opened, Reach
+from app.planning.side_files.segments import OpenSegment, Reach
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
 from app.table.manifests import Manifest
@@ -135,9 +135,9 @@ class FileIndexes:
 
     def _open_segments(
         self, segments: Iterable[_SegmentFiles], requested: WantedIndexes
-    ) -> Iterator[tuple[_SegmentFiles, Opened]]:
+    ) -> Iterator[tuple[_SegmentFiles, OpenSegment]]:
         """Yield each segment opened, in order; read the next ones while the caller uses one."""
-        in_flight: deque[tuple[_SegmentFiles, Future[Opened]]] = deque()
+        in_flight: deque[tuple[_SegmentFiles, Future[OpenSegment]]] = deque()
         # Bounds the fronts of all segments in flight: large segments are read one ahead only.
         front_bytes = 0
         try:

@@ -25,9 +25,9 @@ from app.planning.side_files.segments import (
     BodySegment,
     Found,
     HeadSegment,
-    Opened,
-    Part,
+    OpenSegment,
     Reach,
+    SegmentPart,
     body_bytes,
     body_name,
     heads_name,
@@ -40,7 +40,7 @@ from app.table.manifests import Manifest, read_value, value_columns
 from app.types import BytesColumn, own_bytes
 from app.work import LEDGER, check_deadline
 
-Segment = TypeVar("Segment", HeadSegment, BodySegment)
+_Segment = TypeVar("_Segment", HeadSegment, BodySegment)
 
 # Reading fewer index files takes no longer than a call to the shared cache. Few manifests have fewer, since
 # the engine merges them.
@@ -100,9 +100,9 @@ class SideIndexes:
         """Cut ascending rows into segments: the first row of each, and the range of ``rows`` in it."""
         return runs(rows, FILES_OF_HEADS)
 
-    def open_cached(self, first: int, rows: NDArray[np.int64], requested: WantedIndexes) -> Opened:
+    def open_cached(self, first: int, rows: NDArray[np.int64], requested: WantedIndexes) -> OpenSegment:
         """Open a segment, from row ``first`` on, as far as memory and disk hold it."""
-        opened = Opened.of(first, self._cached_heads(first), rows, requested)
+        opened = OpenSegment.of(first, self._cached_heads(first), rows, requested)
         for part in opened.parts:
             body = self._cached_body(part)
             if not body.fetched[part.inside].all():
@@ -110,11 +110,13 @@ class SideIndexes:
             opened.bodies[part.first] = body
         return opened
 
-    def is_at_hand(self, opened: Opened) -> bool:
+    def is_at_hand(self, opened: OpenSegment) -> bool:
         """Return True if nothing of a segment has to be read."""
         return len(opened.bodies) == len(opened.parts) and not len(self._readable(opened.lacking))
 
-    def open(self, first: int, rows: NDArray[np.int64], requested: WantedIndexes, reach: Reach) -> Opened:
+    def open(
+        self, first: int, rows: NDArray[np.int64], requested: WantedIndexes, reach: Reach
+    ) -> OpenSegment:
         """Open a segment as far as ``reach`` allows: all heads, and payloads where they are small.
 
         Leave out unreadable files, see ``failures``. Raises DeadlineExceededError, MemoryShortError.
@@ -131,7 +133,7 @@ class SideIndexes:
             )
             self.failures.update(loaded.failures)
             self.held[key] = loaded.segment.nbytes
-            opened = Opened.of(first, loaded.segment, rows, requested, loaded.fronts)
+            opened = OpenSegment.of(first, loaded.segment, rows, requested, loaded.fronts)
         room = LEDGER.portion // SEGMENTS_AHEAD
         for part in opened.parts:
             room -= part.asked_bytes
@@ -141,7 +143,7 @@ class SideIndexes:
                 opened.bodies[part.first] = self._body(opened, part, reach)
         return opened
 
-    def stacks(self, opened: Opened, reach: Callable[[], Reach]) -> Iterator[Found]:
+    def stacks(self, opened: OpenSegment, reach: Callable[[], Reach]) -> Iterator[Found]:
         """Yield the indexes requested of an open segment, part by part; leave out unreadable files."""
         yield from opened.ready
         for part in opened.parts:
@@ -195,7 +197,7 @@ class SideIndexes:
             segment = self._store(key, entry, segment, segment.at_hand, first)
         return _Loaded(segment, failures, fronts)
 
-    def _body(self, opened: Opened, part: Part, reach: Reach) -> BodySegment:
+    def _body(self, opened: OpenSegment, part: SegmentPart, reach: Reach) -> BodySegment:
         key, segment, rows = self._body_key(part), self._cached_body(part), self._readable(part.rows)
         if reach is not Reach.MACHINE and not segment.fetched[rows - part.first].all():
             # Popped, so that a front is freed once its payloads are taken.
@@ -213,7 +215,7 @@ class SideIndexes:
         return segment
 
     def _load_body(
-        self, of: Part, rows: NDArray[np.int64], fronts: Mapping[int, bytes], reach: Reach
+        self, of: SegmentPart, rows: NDArray[np.int64], fronts: Mapping[int, bytes], reach: Reach
     ) -> _Loaded:
         segment, entry, first = self._cached_body(of), self._body_entry(of), of.first
         lacking = rows[~segment.fetched[rows - first]]
@@ -242,17 +244,17 @@ class SideIndexes:
         self,
         key: Hashable,
         find_entry: Callable[[], TierEntry | None],
-        restore: Callable[[Mapping[str, Any]], Segment],
-        none: Callable[[], Segment],
-    ) -> Segment:
-        segment: Segment | None = self.source.caches.file_indexes.get(key)
+        restore: Callable[[Mapping[str, Any]], _Segment],
+        none: Callable[[], _Segment],
+    ) -> _Segment:
+        segment: _Segment | None = self.source.caches.file_indexes.get(key)
         if segment is None and (entry := find_entry()) is not None:
             segment = _restored(entry, entry.get(), restore)
             if segment is not None and segment.loaded_files:
                 self.source.caches.file_indexes.put(key, segment)
         return none() if segment is None else segment
 
-    def _cached_body(self, of: Part) -> BodySegment:
+    def _cached_body(self, of: SegmentPart) -> BodySegment:
         key = self._body_key(of)
         segment = self._cached(
             key, lambda: self._body_entry(of), of.restore, lambda: BodySegment.none(of.heads)
@@ -264,10 +266,10 @@ class SideIndexes:
         self,
         key: Hashable,
         entry: TierEntry | None,
-        restore: Callable[[Mapping[str, Any]], Segment],
-        segment: Segment,
+        restore: Callable[[Mapping[str, Any]], _Segment],
+        segment: _Segment,
         expected_bytes: int = 0,
-    ) -> Segment:
+    ) -> _Segment:
         """Return the segment from the shared cache if it has more files than this one."""
         shared = None if entry is None else _restored(entry, entry.fetch(expected_bytes), restore)
         if shared is None or shared.loaded_files <= segment.loaded_files:
@@ -279,10 +281,10 @@ class SideIndexes:
         self,
         key: Hashable,
         entry: TierEntry | None,
-        segment: Segment,
+        segment: _Segment,
         at_hand: NDArray[np.bool_],
         first: int,
-    ) -> Segment:
+    ) -> _Segment:
         """Store a segment that has grown, and share it once no file of it needs reading any more."""
         if entry is not None:
             columns = value_columns(segment.stored())
@@ -312,10 +314,10 @@ class SideIndexes:
     def _heads_entry(self, first: int) -> TierEntry | None:
         return self.entry_of(heads_name(first))
 
-    def _body_key(self, of: Part) -> tuple[Hashable, ...]:
+    def _body_key(self, of: SegmentPart) -> tuple[Hashable, ...]:
         return (*self.key, "bodies", of.requested, of.first, len(of.span))
 
-    def _body_entry(self, of: Part) -> TierEntry | None:
+    def _body_entry(self, of: SegmentPart) -> TierEntry | None:
         return self.entry_of(body_name(of.first, len(of.span), of.requested))
 
     @property
@@ -329,8 +331,8 @@ class SideIndexes:
 
 
 def _restored(
-    entry: TierEntry, columns: Columns | None, restore: Callable[[Mapping[str, Any]], Segment]
-) -> Segment | None:
+    entry: TierEntry, columns: Columns | None, restore: Callable[[Mapping[str, Any]], _Segment]
+) -> _Segment | None:
     stored = None if columns is None else read_value(columns, entry)
     return None if stored is None else restore(stored)
 

@@ -259,7 +259,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class SegmentPart:
     """Files of an open segment whose requested indexes are together."""
 
     opened: HeadSegment
@@ -300,14 +300,14 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Opened:
+class OpenSegment:
     """A segment opened for ascending ``rows``."""
 
     rows: NDArray[np.int64]
     heads: HeadSegment
     lacking: NDArray[np.int64]  # Rows without a head here.
     ready: Sequence[Found]  # Files that heads alone decide, and files held as a whole.
-    parts: Sequence[Part]  # The other files.
+    parts: Sequence[SegmentPart]  # The other files.
     fronts: dict[int, bytes]  # Read of larger files, by row, until their payloads are taken.
     # Loaded payloads, by the first row of the part.
     bodies: dict[int, BodySegment] = field(default_factory=dict)
@@ -334,12 +334,12 @@ class Opened:
             at, places = at[~whole], places[~whole]
         # Without columns that have no index, filters on different columns share segments.
         listed = heads.listed(requested)
-        parts: list[Part] = []
+        parts: list[SegmentPart] = []
         if listed:
             size = files_of_bodies(heads.largest_body(listed))
             for start_of_part, start, stop in runs(places, size):
                 span, inside = range(start_of_part, start_of_part + size), places[start:stop] - start_of_part
-                parts.append(Part(heads, first, span, listed, at[start:stop], inside))
+                parts.append(SegmentPart(heads, first, span, listed, at[start:stop], inside))
         else:
             ready.append(Found(at, heads.without_payloads, places))
         return cls(rows, heads, lacking, ready, parts, dict(fronts or {}))

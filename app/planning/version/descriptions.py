@@ -12,8 +12,7 @@ from app.described import DESCRIBED
 from app.errors import CorruptMetadataError, NotFoundError, SnapshotExpiredError
 from app.planning.version.version import Version
 from app.storage import Readers
-from app.table import Snapshot as TableSnapshot
-from app.table import TableSchema
+from app.table import TableSchema, TableSnapshot
 from app.types import type_json
 from app.types.index_files import GlobalIndex, IndexFileMeta
 

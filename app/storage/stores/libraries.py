@@ -26,7 +26,7 @@ from typing_extensions import override
 
 from app.errors import FileMissingError, SettingsError
 from app.storage.stores.failures import failure_of, is_behind_the_end
-from app.storage.stores.store import Attempt, Result, Store, StoredFile
+from app.storage.stores.store import Attempt, Store, StoredFile, _Result
 from app.work import wait_for
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class LibraryStore(Store):
             return getattr(self._filesystem, method)(place, *arguments, **options)
         return self._wait_for(self._call(method, place, *arguments, **options))
 
-    def _wait_for(self, work: Coroutine[Any, Any, Result]) -> Result:
+    def _wait_for(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         in_flight = asyncio.run_coroutine_threadsafe(work, self._filesystem.loop)
         try:
             return wait_for(in_flight)

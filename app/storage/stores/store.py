@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt(Generic[Result]):
+class Attempt(Generic[_Result]):
     """Outcome of a call: its result or its error."""
 
     seconds: float
-    result: Result | None = None
+    result: _Result | None = None
     error: Exception | None = None
 
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class AvroBlock:
     """Expanded block of records."""
 
     offset: int
@@ -69,7 +69,7 @@ _MOVED_BYTES: Final = 1 << 20
 _END = b"\x00"
 
 
-def decode_blocks(blocks: Sequence[Block], schema: bytes) -> pa.StructArray:
+def decode_blocks(blocks: Sequence[AvroBlock], schema: bytes) -> pa.StructArray:
     """Decode the records of blocks, in order; errors name the offset of the first block."""
     try:
         return _decode(blocks, schema)
@@ -77,7 +77,7 @@ def decode_blocks(blocks: Sequence[Block], schema: bytes) -> pa.StructArray:
         raise CorruptMetadataError(error.expectation, offset=blocks[0].offset) from error
 
 
-def _decode(blocks: Sequence[Block], schema: bytes) -> pa.StructArray:
+def _decode(blocks: Sequence[AvroBlock], schema: bytes) -> pa.StructArray:
     mark = secrets.token_bytes(_MARK_BYTES)
     file = _file(blocks, schema, mark)
     try:
@@ -107,7 +107,7 @@ def _moved(records: pa.StructArray) -> pa.StructArray:
     return pa.ipc.read_record_batch(batch.serialize(), batch.schema).column(0)
 
 
-def _file(blocks: Sequence[Block], schema: bytes, mark: bytes) -> bytes:
+def _file(blocks: Sequence[AvroBlock], schema: bytes, mark: bytes) -> bytes:
     text = _SCHEMA % schema
     size = sum(
         len(encode_long(block.count)) + len(block.expanded) + len(mark) + bool(block.count)
@@ -228,7 +228,7 @@ class EncodedFile(NamedTuple):
 
     schema_text: bytes
     schema: ReadingSchema
-    blocks: Iterator[Block]
+    blocks: Iterator[AvroBlock]
 
 
 def open_encoded(data: Buffer, expected: RecordOf) -> EncodedFile:
@@ -242,8 +242,8 @@ def open_encoded(data: Buffer, expected: RecordOf) -> EncodedFile:
     return EncodedFile(schema_text, reading_schema(schema_text, expected), _read_blocks(cursor, codec, sync))
 
 
-def _pieces(blocks: Iterable[Block]) -> Iterator[list[Block]]:
-    together: list[Block] = []
+def _pieces(blocks: Iterable[AvroBlock]) -> Iterator[list[AvroBlock]]:
+    together: list[AvroBlock] = []
     size = 0
     block = None
     for block in blocks:
@@ -254,10 +254,10 @@ def _pieces(blocks: Iterable[Block]) -> Iterator[list[Block]]:
             together, size = [], 0
     if together or block is None:
         # A file without blocks yields an empty one, so that its records have a type.
-        yield together or [Block(0, 0, b"")]
+        yield together or [AvroBlock(0, 0, b"")]
 
 
-def _decode_piece(blocks: Sequence[Block], schema: ReadingSchema) -> pa.StructArray:
+def _decode_piece(blocks: Sequence[AvroBlock], schema: ReadingSchema) -> pa.StructArray:
     records = decode_blocks(blocks, schema.text)
     for union in schema.unions:
         column = records
@@ -272,7 +272,7 @@ def _decode_piece(blocks: Sequence[Block], schema: ReadingSchema) -> pa.StructAr
     return records
 
 
-def _read_blocks(cursor: VarintCursor, codec: str, sync: bytes) -> Iterator[Block]:
+def _read_blocks(cursor: VarintCursor, codec: str, sync: bytes) -> Iterator[AvroBlock]:
     size = len(cursor.data)
     room = blocks_bytes(size)
     records = 0
@@ -295,7 +295,7 @@ def _read_blocks(cursor: VarintCursor, codec: str, sync: bytes) -> Iterator[Bloc
             raise CorruptMetadataError(
                 f"a block of {len(expanded)} bytes claims {count} records", offset=start
             )
-        yield Block(start, count, expanded)
+        yield AvroBlock(start, count, expanded)
         records += count
         room -= len(expanded)
 

@@ -18,7 +18,14 @@ import pyarrow as pa
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.storage.stores.local_files import opened
-from app.table.avro.container import SYNC_BYTES, Block, VarintCursor, check_magic, decode_blocks, read_header
+from app.table.avro.container import (
+    SYNC_BYTES,
+    AvroBlock,
+    VarintCursor,
+    check_magic,
+    decode_blocks,
+    read_header,
+)
 from app.table.avro.schema import MAX_DEPTH, PRIMITIVES, read_schema
 from app.table.records.expansion import MAX_BLOCK_BYTES, expand
 
@@ -59,7 +66,7 @@ class AvroFile:
         blocks = tuple(_find_blocks(cursor, sync))
         return cls(
             data,
-            pa.schema(decode_blocks([Block(cursor.at, 0, b"")], avro_schema).type.fields),
+            pa.schema(decode_blocks([AvroBlock(cursor.at, 0, b"")], avro_schema).type.fields),
             sum(block.count for block in blocks),
             avro_schema,
             header.get("avro.codec", b"null").decode(errors="replace"),
@@ -68,7 +75,7 @@ class AvroFile:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield all records in order."""
-        together: list[Block] = []
+        together: list[AvroBlock] = []
         held_bytes = 0
         for packed in self._blocks:
             content = self.data[packed.start : packed.start + packed.length]
@@ -77,7 +84,7 @@ class AvroFile:
                 raise CorruptMetadataError(
                     f"a block of {len(expanded)} bytes claims {packed.count} records", offset=packed.offset
                 )
-            together.append(Block(packed.offset, packed.count, expanded))
+            together.append(AvroBlock(packed.offset, packed.count, expanded))
             held_bytes += len(expanded)
             if held_bytes >= _DECODED_TOGETHER_BYTES:
                 yield self._decode(together)
@@ -85,7 +92,7 @@ class AvroFile:
         if together:
             yield self._decode(together)
 
-    def _decode(self, blocks: list[Block]) -> pa.RecordBatch:
+    def _decode(self, blocks: list[AvroBlock]) -> pa.RecordBatch:
         records = decode_blocks(blocks, self._avro_schema)
         if records.null_count:
             raise CorruptMetadataError("expected rows, found null", offset=blocks[0].offset)

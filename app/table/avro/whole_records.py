@@ -16,7 +16,7 @@ import fastavro
 import orjson
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
-from app.table.avro.container import Block, open_encoded
+from app.table.avro.container import AvroBlock, open_encoded
 from app.table.records.columns import ArrayOf, AsWritten, Expected, Nullable, RecordOf
 from app.types.roaring import Buffer
 
@@ -132,7 +132,7 @@ def _is_unknown(expected: Expected) -> bool:
             return False
 
 
-def decode_block(block: Block, schema: bytes) -> Iterator[tuple[Record, int]]:
+def decode_block(block: AvroBlock, schema: bytes) -> Iterator[tuple[Record, int]]:
     """Yield the records of a block, each with its end in the expanded block."""
     stream, end = io.BytesIO(block.expanded), 0
     for _ in range(block.count):

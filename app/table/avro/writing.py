@@ -19,7 +19,7 @@ import orjson
 from numpy.typing import NDArray
 
 from app.errors import CorruptMetadataError, RequestError, UnsupportedFormatError
-from app.table.avro.container import MAGIC, SYNC_BYTES, Block, encode_long, open_encoded
+from app.table.avro.container import MAGIC, SYNC_BYTES, AvroBlock, encode_long, open_encoded
 from app.table.avro.whole_records import decode_block, parsed
 from app.table.records.columns import ArrayOf, AsWritten, Expected, Nullable, RecordOf
 from app.table.records.expansion import WrittenCodec, compress
@@ -223,7 +223,7 @@ def copy_records(
         yield output.content()
 
 
-def _copied_part(block: Block, copied: NDArray[np.bool_], schema: bytes) -> bytes:
+def _copied_part(block: AvroBlock, copied: NDArray[np.bool_], schema: bytes) -> bytes:
     ends = [end for _, end in decode_block(block, schema)]
     view, starts = memoryview(block.expanded), [0, *ends[:-1]]
     return b"".join(view[starts[row] : ends[row]] for row in np.flatnonzero(copied).tolist())

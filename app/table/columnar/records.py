@@ -73,7 +73,7 @@ def _decode(kind: str, data: Buffer, columns: Sequence[str]) -> bytes:
     return answer.stream
 
 
-Mask: TypeAlias = NDArray[np.bool_]
+_Mask: TypeAlias = NDArray[np.bool_]
 
 _INTEGERS: Final = {
     "int": frozenset({pa.int8(), pa.int16(), pa.int32()}),
@@ -113,7 +113,7 @@ def fit_records(records: pa.StructArray, expected: RecordOf) -> pa.StructArray:
 
 
 def _fit_record(
-    records: pa.StructArray, expected: RecordOf, path: str, present: Mask | None
+    records: pa.StructArray, expected: RecordOf, path: str, present: _Mask | None
 ) -> pa.StructArray:
     names, columns = [], []
     for name, inner in expected.fields.items():
@@ -127,7 +127,7 @@ def _fit_record(
     return pa.StructArray.from_arrays(columns, names, mask=mask)
 
 
-def _fit(column: pa.Array, expected: Expected, path: str, present: Mask | None) -> pa.Array:
+def _fit(column: pa.Array, expected: Expected, path: str, present: _Mask | None) -> pa.Array:
     """Convert a column; ``present`` masks rows whose enclosing record is not null, None for all."""
     valid = np.asarray(column.is_valid()) if column.null_count else None
     if isinstance(expected, Nullable):
@@ -138,7 +138,7 @@ def _fit(column: pa.Array, expected: Expected, path: str, present: Mask | None) 
     return fitted
 
 
-def _fit_values(column: pa.Array, expected: Expected, path: str, present: Mask | None) -> pa.Array:
+def _fit_values(column: pa.Array, expected: Expected, path: str, present: _Mask | None) -> pa.Array:
     kind = column.type
     match expected:
         case "long" if pa.types.is_timestamp(kind):

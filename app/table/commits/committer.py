@@ -48,7 +48,7 @@ from app.table.schema.schema import TableSchema
 from app.table.table import Table
 from app.types.digest import content_digest
 
-Content = TypeVar("Content")
+_Content = TypeVar("_Content")
 
 _log = logging.getLogger("paimon_index.commits")
 
@@ -232,11 +232,11 @@ class _Attempt:
         return ListedManifests(records, before.followed_by(ListedManifests()).fields)
 
     def _read_manifests(
-        self, before: ListedManifests, numbers: Sequence[int], read: Callable[[bytes], Content]
-    ) -> list[Content]:
+        self, before: ListedManifests, numbers: Sequence[int], read: Callable[[bytes], _Content]
+    ) -> list[_Content]:
         records = before.records
 
-        def read_one(number: int) -> Content:
+        def read_one(number: int) -> _Content:
             name = records[number]["_FILE_NAME"]
             with self._warehouse.readers.room(records[number]["_FILE_SIZE"], name):
                 return read(self._read(name))

@@ -229,7 +229,7 @@ def _ranges(records: RecordColumns, file_names: Sequence[str]) -> list[tuple[Del
     return [tuple(vectors[start:end]) for start, end in itertools.pairwise(starts.tolist())]
 
 
-Key: TypeAlias = tuple[str, str] | tuple[str, bytes, int]
+_Key: TypeAlias = tuple[str, str] | tuple[str, bytes, int]
 
 
 def combine(previous: IndexManifest, changes: Sequence[IndexEntry], mode: BucketMode) -> IndexManifest:
@@ -283,13 +283,13 @@ def takes_place(entry: IndexEntry, mode: BucketMode) -> bool:
     return index_type == HASH or (index_type == DELETION_VECTORS and mode is not BucketMode.BUCKET_UNAWARE)
 
 
-def _key(entry: IndexEntry, mode: BucketMode) -> Key:
+def _key(entry: IndexEntry, mode: BucketMode) -> _Key:
     if takes_place(entry, mode):
         return entry.file.index_type, entry.partition, entry.bucket
     return entry.file.index_type, entry.file.file_name
 
 
-def _remove(entries: dict[Key, IndexEntry], entry: IndexEntry, mode: BucketMode) -> None:
+def _remove(entries: dict[_Key, IndexEntry], entry: IndexEntry, mode: BucketMode) -> None:
     removed = entries.pop(_key(entry, mode), None)
     if removed is None and _stands_alone(entry, mode):
         raise CommitConflictError(
@@ -298,7 +298,7 @@ def _remove(entries: dict[Key, IndexEntry], entry: IndexEntry, mode: BucketMode)
 
 
 def _claim(
-    entries: Mapping[Key, IndexEntry], owners: dict[str, str], entry: IndexEntry, mode: BucketMode
+    entries: Mapping[_Key, IndexEntry], owners: dict[str, str], entry: IndexEntry, mode: BucketMode
 ) -> None:
     """Record the entry as owner of its data files' vectors. CommitConflictError: name or vector exist."""
     name = entry.file.file_name

@@ -35,7 +35,7 @@ from app.types import NULL_LENGTH, BytesColumn, own_bytes
 from app.types.binary_row import ARITY_BYTES
 from app.types.roaring import Buffer
 
-Made = TypeVar("Made")
+_Made = TypeVar("_Made")
 
 
 class Derived:
@@ -50,8 +50,8 @@ class Derived:
         self._weighed = 0
 
     def get_or_make(
-        self, key: Hashable, make: Callable[[], Made], weigh: Callable[[Made], int], *, grows: bool = False
-    ) -> Made:
+        self, key: Hashable, make: Callable[[], _Made], weigh: Callable[[_Made], int], *, grows: bool = False
+    ) -> _Made:
         """Return the value of ``key``, made at first use; ``grows``: its weight, in bytes, changes later."""
         entry = self._made.get(key)
         if entry is None:
@@ -59,7 +59,7 @@ class Derived:
             entry = self._made.setdefault(key, (made, 0 if grows else weigh(made)))
             if grows:
                 self._growing[key] = partial(weigh, entry[0])
-        item: Made = entry[0]
+        item: _Made = entry[0]
         return item
 
     @property

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from app.types import BytesColumn
 
-Integer = TypeVar("Integer", bound=np.integer)
+_Integer = TypeVar("_Integer", bound=np.integer)
 
 _MEMORY_PER_ITEM: Final = 16
 
@@ -96,7 +96,7 @@ class RecordColumns:
         """:attr:`nbytes`, and the copies that columns of several pieces take."""
         return self.nbytes * min(len(self.pieces), 2)
 
-    def integers(self, name: str, dtype: type[Integer]) -> NDArray[Integer]:
+    def integers(self, name: str, dtype: type[_Integer]) -> NDArray[_Integer]:
         """Return a column of integers, shape (n,)."""
         columns = [np.asarray(piece.field(name)) for piece in self.pieces]
         return np.concatenate(columns).astype(dtype, copy=False)

@@ -22,7 +22,7 @@ from app.types.binary_row import RowColumns
 from app.types.civil_time import NANOS_PER_MICRO
 from app.types.values import Values, concat, group_rows
 
-Column: TypeAlias = tuple[Values, NDArray[np.bool_]]
+_Column: TypeAlias = tuple[Values, NDArray[np.bool_]]
 
 
 def key_ranks(
@@ -37,8 +37,8 @@ def key_ranks(
     """
     key = schema.trimmed_primary_keys
     places: list[NDArray[np.int64]] = []
-    smallest: list[list[Column]] = []
-    largest: list[list[Column]] = []
+    smallest: list[list[_Column]] = []
+    largest: list[list[_Column]] = []
     files = 0
     for manifest, rows in parts:
         for group in group_rows(manifest.schema_ids[rows]):
@@ -72,7 +72,7 @@ def _read_keys(
     rows: NDArray[np.int64],
     written: Sequence[DataField],
     casts: Sequence[Cast],
-) -> list[Column]:
+) -> list[_Column]:
     def name_of(at: int) -> str:
         return f"keys of {manifest.file_name(int(rows[at]))}"
 
@@ -89,7 +89,7 @@ def _cut(values: Values, data_type: DataType) -> Values:
     return values - values % NANOS_PER_MICRO
 
 
-def _rank(parts: Sequence[Sequence[Column]], columns: int, keys: int) -> NDArray[np.int64]:
+def _rank(parts: Sequence[Sequence[_Column]], columns: int, keys: int) -> NDArray[np.int64]:
     ranks = np.zeros(keys, np.int64)
     for column in range(columns if parts else 0):
         values = concat([part[column][0] for part in parts])

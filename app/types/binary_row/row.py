@@ -99,7 +99,7 @@ def null_bit(index: int) -> tuple[int, int]:
     return bit >> 3, 1 << (bit & 7)
 
 
-Buffer: TypeAlias = bytes | bytearray | memoryview
+_Buffer: TypeAlias = bytes | bytearray | memoryview
 
 _ARITY: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct("<q")
@@ -110,12 +110,12 @@ _SLOTS: Final = {
 _ZERO_SLOT: Final = bytes(SLOT_BYTES)
 
 
-def row_hash(row: Buffer) -> int:
+def row_hash(row: _Buffer) -> int:
     """Hash a row without its number of fields as the engine does; signed, 32 bits."""
     return mmh3.hash(bytes(row), HASH_SEED, signed=True)
 
 
-def read_row(buffer: Buffer, types: Sequence[DataType]) -> tuple[Value | None, ...]:
+def read_row(buffer: _Buffer, types: Sequence[DataType]) -> tuple[Value | None, ...]:
     """Read exactly one serialized row, number of fields included.
 
     Fields of types without values here (ARRAY, MAP, ROW, ...) read as None. CorruptMetadataError: another
@@ -133,7 +133,7 @@ def read_row(buffer: Buffer, types: Sequence[DataType]) -> tuple[Value | None, .
     return tuple(values)
 
 
-def read_row_bytes(buffer: Buffer, fields: int) -> bytes:
+def read_row_bytes(buffer: _Buffer, fields: int) -> bytes:
     """Return the row inside a serialized row, checked to have ``fields`` fields and a slot for each.
 
     CorruptMetadataError: another number of fields, or bytes that end before the last slot.

@@ -209,9 +209,9 @@ def _place(rows: NDArray[np.uint8], offsets: NDArray[np.int64], content: BytesCo
 
 
 Bytes: TypeAlias = NDArray[np.uint8]
-Mask: TypeAlias = NDArray[np.bool_]
+_Mask: TypeAlias = NDArray[np.bool_]
 # Takes the known values, those that hold, the expectation and the values found; returns those to read.
-_Check: TypeAlias = Callable[[Mask, Mask, str, NDArray[np.int64]], Mask]
+_Check: TypeAlias = Callable[[_Mask, _Mask, str, NDArray[np.int64]], _Mask]
 
 _SIGN_BIT: Final = 0x80
 # Type at the start of a slot.
@@ -245,7 +245,7 @@ class RowColumns:
         self._require(lengths >= needed, f"at least {needed} bytes of row", lengths, ARITY_BYTES)
         object.__setattr__(self, "_heads", heads)
 
-    def read(self, index: int, data_type: DataType, unreadable: Mask | None = None) -> tuple[Values, Mask]:
+    def read(self, index: int, data_type: DataType, unreadable: _Mask | None = None) -> tuple[Values, _Mask]:
         """Read one field, whose type is ``data_type`` in every row.
 
         Return values in the form of :mod:`app.types.values`, and a mask of those valid, shape (n,): neither
@@ -276,8 +276,8 @@ class RowColumns:
         return stored.astype(np.int64), valid
 
     def _strings(
-        self, slots: Bytes, valid: Mask, slot_at: int, check: _Check
-    ) -> tuple[pa.LargeBinaryArray, Mask]:
+        self, slots: Bytes, valid: _Mask, slot_at: int, check: _Check
+    ) -> tuple[pa.LargeBinaryArray, _Mask]:
         marks = slots[:, INLINE_BYTES]
         inside = marks & INLINE_MARK != 0
         short = (marks & ~np.uint8(INLINE_MARK)).astype(np.int64)
@@ -296,7 +296,7 @@ class RowColumns:
         )
         return column.to_arrow(), valid
 
-    def _timestamps(self, slots: Bytes, valid: Mask, check: _Check) -> tuple[NDArray[Any], Mask]:
+    def _timestamps(self, slots: Bytes, valid: _Mask, check: _Check) -> tuple[NDArray[Any], _Mask]:
         nanos, offsets = _pieces(slots)
         is_part = (nanos >= 0) & (nanos < NANOS_PER_MILLI)
         valid = check(valid, is_part, "0 to 999999 nanoseconds of a millisecond", nanos)
@@ -305,7 +305,7 @@ class RowColumns:
         millis = self.rows.gather(starts, LONG_BYTES).view("<i8")[:, 0]
         return _nanoseconds(np.where(valid, millis, 0), np.where(valid, nanos, 0)), valid
 
-    def _wide_decimals(self, slots: Bytes, valid: Mask, check: _Check) -> tuple[NDArray[Any], Mask]:
+    def _wide_decimals(self, slots: Bytes, valid: _Mask, check: _Check) -> tuple[NDArray[Any], _Mask]:
         lengths, offsets = _pieces(slots)
         fits = (lengths >= 1) & (lengths <= DECIMAL_BYTES)
         valid = check(valid, fits, f"a number of 1 to {DECIMAL_BYTES} bytes", lengths)
@@ -327,8 +327,8 @@ class RowColumns:
         return ARITY_BYTES + slot_start(self.fields, index)
 
     def _lie_within(
-        self, lengths: NDArray[np.int64], offsets: NDArray[np.int64], valid: Mask, check: _Check
-    ) -> Mask:
+        self, lengths: NDArray[np.int64], offsets: NDArray[np.int64], valid: _Mask, check: _Check
+    ) -> _Mask:
         """Mask valid values that are in the variable part of their row."""
         room, first = self.rows.lengths - ARITY_BYTES, slot_start(self.fields, self.fields)
         within = (offsets >= first) & (lengths >= 0) & (offsets + lengths <= room)
@@ -337,12 +337,12 @@ class RowColumns:
     def _keep(
         self,
         slot_at: int,
-        unreadable: Mask | None,
-        valid: Mask,
-        holds: Mask,
+        unreadable: _Mask | None,
+        valid: _Mask,
+        holds: _Mask,
         expected: str,
         values: NDArray[np.int64],
-    ) -> Mask:
+    ) -> _Mask:
         if unreadable is None:
             self._require(~valid | holds, expected, values, slot_at, WRITTEN_BY_PYTHON)
             return valid
@@ -350,7 +350,7 @@ class RowColumns:
         return valid & holds
 
     def _require(
-        self, holds: Mask, expected: str, values: NDArray[np.int64], offset: int, hint: str = ""
+        self, holds: _Mask, expected: str, values: NDArray[np.int64], offset: int, hint: str = ""
     ) -> None:
         if not holds.all():
             row = int(np.argmin(holds))

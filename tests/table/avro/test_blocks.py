@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError
-from app.table.avro.container import MAGIC, Block, decode_blocks, open_encoded
+from app.table.avro.container import MAGIC, AvroBlock, decode_blocks, open_encoded
 from app.table.avro.whole_records import decode_block
 from app.table.manifests.manifest_entry import RECORD
 from app.table.records.columns import RecordOf
@@ -50,7 +50,7 @@ def encoded(records: list[dict[str, Any]]) -> bytes:
 
 def decoded(*blocks: tuple[int, bytes]) -> list[dict[str, Any]]:
     """Return the records of blocks with these counts and contents; the first lies at offset 100."""
-    placed = [Block(100 + at, count, content) for at, (count, content) in enumerate(blocks)]
+    placed = [AvroBlock(100 + at, count, content) for at, (count, content) in enumerate(blocks)]
     records: list[dict[str, Any]] = decode_blocks(placed, orjson.dumps(SCHEMA_OF_BLOCKS)).to_pylist()
     return records
 
