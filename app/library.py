@@ -81,7 +81,7 @@ def open_service(warehouses: Mapping[str, str], **settings: object) -> Iterator[
 
     Threads may share the service; its caches serve all of them. ``settings``: settings of
     ``docs/settings.md`` in lower case, such as ``page_size`` or ``memory_bytes``. They win over environment
-    variables ``PAIMON_INDEX_*``. Raises SettingsError: a warehouse cannot be opened, or a setting is wrong.
+    variables ``PAIMON_INDEX_*``. Raises SettingsError if a warehouse cannot be opened, or a setting is wrong.
     """
     service = create_service(Settings.load(warehouses=dict(warehouses), **settings))
     try:

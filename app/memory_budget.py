@@ -81,7 +81,7 @@ class MemoryBudget:
     def of(cls, settings: Settings, detected: MemoryLimit | None = None) -> MemoryBudget:
         """Compute the budget of each process.
 
-        Raises SettingsError: the memory is too small for the number of processes.
+        Raises SettingsError if the memory is too small for the number of processes.
         """
         if settings.memory_bytes is not None:
             detected = MemoryLimit(settings.memory_bytes, "PAIMON_INDEX_MEMORY_BYTES")

@@ -25,7 +25,7 @@ _USER_INFO: Final = re.compile(r"://[^/@\s]*@")
 
 
 def create_service(settings: Settings) -> IndexService:
-    """Create the service, and apply the memory limit. Raises SettingsError: a warehouse is unusable."""
+    """Create the service, and apply the memory limit. Raises SettingsError if a warehouse is unusable."""
     if not settings.warehouses:
         raise SettingsError(
             f"no warehouse is configured: give --warehouse name=url or {ENVIRONMENT_PREFIX}WAREHOUSES="
@@ -61,7 +61,7 @@ def create_service(settings: Settings) -> IndexService:
 
 
 def open_shared_store(settings: Settings, retry: RetryPolicy) -> Warehouse | None:
-    """Open the shared cache's prefix, if any. Raises SettingsError: it is unusable, or in a warehouse."""
+    """Open the shared cache's prefix, if any. Raises SettingsError if it is unusable, or in a warehouse."""
     if settings.shared_cache is None:
         return None
     try:
@@ -96,7 +96,7 @@ def _real(url: str) -> str:
 
 
 def signing_key(settings: Settings) -> bytes:
-    """Return signing key, empty for a private cache. Raises SettingsError: it is unreadable or too short."""
+    """Return signing key, empty for a private cache. Raises SettingsError if it is unreadable or too short."""
     if settings.shared_cache_private:
         return b""
     variable = f"{ENVIRONMENT_PREFIX}SHARED_CACHE_KEY"

@@ -127,7 +127,7 @@ class Settings(BaseSettings):
     def with_shared_cache(self, url: str) -> Self:
         """Return the settings of a job that fills the cache at ``url``.
 
-        Raises SettingsError: nothing signs entries.
+        Raises SettingsError if nothing signs entries.
         """
         # With a disk cache the job would read files from disk without storing them in the shared cache.
         changed = {"shared_cache": url, "disk_cache": None}

@@ -52,10 +52,9 @@ def make(
 ) -> Path:
     """Write a table of so many files with so many rows each, and an index of its ids over all of them.
 
-    Args:
-        index_files: if given, so many, each of which may have any key.
-        block_entries: entries of a block.
-        expanding: if given, index files have a few bytes that expand to so many zeros, by turns.
+    ``index_files``: if given, so many, each of which may have any key.
+    ``block_entries``: entries of a block.
+    ``expanding``: if given, index files have a few bytes that expand to so many zeros, by turns.
 
     Return the directory of the table.
     """
@@ -280,10 +279,9 @@ def compare(
 ) -> None:
     """Have planners plan in turns, and print medians.
 
-    Args:
-        forms: of conditions.
-        total: rows of the table.
-        count: tells the calls of the store so far.
+    ``forms``: of conditions.
+    ``total``: rows of the table.
+    ``count``: tells the calls of the store so far.
     """
     for form in forms:
         literals = _conditions(form, total, form)

@@ -25,10 +25,9 @@ FPP: Final = 0.01
 def write_bodies(directory: Path, layout: Layout, files: int) -> list[Path]:
     """Return the indexes that ``files`` files need, as index files; those that are there already are kept.
 
-    Args:
-        directory: for the indexes of this layout and others.
-        layout: of the table.
-        files: how many the table has; file ``n`` has the index ``n % len(result)``.
+    ``directory``: for the indexes of this layout and others.
+    ``layout``: of the table.
+    ``files``: how many the table has; file ``n`` has the index ``n % len(result)``.
     """
     place = directory / f"{layout.indexed.name}-{layout.distinct}"
     place.mkdir(parents=True, exist_ok=True)

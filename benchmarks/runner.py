@@ -44,11 +44,10 @@ def measure(
 ) -> tuple[list[Figure], list[Note]]:
     """Run the workloads of a suite here.
 
-    Args:
-        suite: what to run.
-        directory: its files.
-        seconds_each: how long each workload may be repeated; it runs three times however long that takes.
-        deadline: seconds since 1970 after which no workload begins.
+    ``suite``: what to run.
+    ``directory``: its files.
+    ``seconds_each``: how long each workload may be repeated; it runs three times however long that takes.
+    ``deadline``: seconds since 1970 after which no workload begins.
 
     Returns:
         What was measured, and what there is to say about what was not.
@@ -81,9 +80,8 @@ def measured(plan: Callable[[], int], files: int) -> Measured:
     The process gets its memory from the system meanwhile; but a virtual machine has it from its host before,
     which would be all that is seen of the difference between two runs.
 
-    Args:
-        plan: what is timed.
-        files: how many there are to plan.
+    ``plan``: what is timed.
+    ``files``: how many there are to plan.
     """
     pages = np.empty(files * _BYTES_A_FILE, np.uint8)
     pages[::_PAGE_BYTES] = 1

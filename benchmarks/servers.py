@@ -24,11 +24,10 @@ def server(
 ) -> Iterator[int]:
     """Serve one warehouse, and yield the port.
 
-    Args:
-        warehouse: a directory, or a URL.
-        workers: processes of the server.
-        has_own_core: the server runs on one core and the caller on the others, where there are two.
-        settings: others, by their names.
+    ``warehouse``: a directory, or a URL.
+    ``workers``: processes of the server.
+    ``has_own_core``: the server runs on one core and the caller on the others, where there are two.
+    ``settings``: others, by their names.
     """
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         port = int(listener.getsockname()[1])

@@ -33,11 +33,10 @@ Manifest = dict[str, Any]
 def write_table(warehouse: Path, layout: Layout, files: int, manifests: int = MANIFESTS) -> list[Manifest]:
     """Write the table into an empty warehouse.
 
-    Args:
-        warehouse: the warehouse's directory; indexes that files share lie beside it.
-        layout: of the table.
-        files: how many data files the table has.
-        manifests: how many manifests share them evenly.
+    ``warehouse``: the warehouse's directory; indexes that files share lie beside it.
+    ``layout``: of the table.
+    ``files``: how many data files the table has.
+    ``manifests``: how many manifests share them evenly.
 
     Returns:
         Records of the manifests, for a list of them.
@@ -128,13 +127,12 @@ def write_snapshot(
 ) -> None:
     """Make a version of the table the newest.
 
-    Args:
-        table: the table's directory.
-        number: of the snapshot.
-        base: records of the manifests of the version before.
-        delta: records of the manifests that this version adds.
-        index_manifest: the name of the file that lists hash indexes and deletion vectors.
-        rows: of all its files.
+    ``table``: the table's directory.
+    ``number``: of the snapshot.
+    ``base``: records of the manifests of the version before.
+    ``delta``: records of the manifests that this version adds.
+    ``index_manifest``: the name of the file that lists hash indexes and deletion vectors.
+    ``rows``: of all its files.
     """
     lists = {"base": base, "delta": delta}
     for name, manifests in lists.items():

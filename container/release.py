@@ -73,10 +73,9 @@ def main() -> None:
 class Build:
     """One build of a commit.
 
-    Args:
-        work: an empty directory for it, which is made.
-        commit: what is built.
-        home: URL of the project's repository, if it has one.
+    ``work``: an empty directory for it, which is made.
+    ``commit``: what is built.
+    ``home``: URL of the project's repository, if it has one.
 
     Attributes:
         dist: what was built.

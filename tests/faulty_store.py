@@ -37,9 +37,8 @@ class Fault(Enum):
 class Store:
     """Objects of one bucket.
 
-    Args:
-        objects: by key.
-        fault: what becomes of the request for a key, if anything; called for each request, one at a time.
+    ``objects``: by key.
+    ``fault``: what becomes of the request for a key, if anything; called for each request, one at a time.
 
     Attributes:
         asked: how often each key was asked for; listings count for the prefix.

@@ -16,9 +16,8 @@ from app.types import Value, sql_key
 def matches(predicate: BoundPredicate, row: Mapping[int, Value | None]) -> bool | None:
     """Whether a row is in the predicate's answer.
 
-    Args:
-        row: the row's values by field id, None for NULL; a field that is not in it is not known. A key of a
-            map has the id of its map, so maps and their keys have no place in here.
+    ``row``: the row's values by field id, None for NULL; a field that is not in it is not known. A key of a
+    map has the id of its map, so maps and their keys have no place in here.
 
     Returns:
         True only if the row is proven to be in the answer, False only if it is proven not to be, else None.

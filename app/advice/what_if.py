@@ -162,11 +162,9 @@ class WhatIf:
 def try_indexes(version: Version, request: WhatIfRequest, limits: Limits) -> WhatIf:
     """Try indexes on some files of a version.
 
-    Raises:
-        RequestError: an index cannot be on its column, or an option is wrong.
-        FilterError: a filter cannot be read, or has ``?`` in place of a literal.
-        UnsupportedFormatError: the data files are neither Parquet nor ORC.
-        CorruptFileError: a data file is damaged.
+    Raises RequestError if an index cannot be on its column, or an option is wrong. Raises FilterError if a
+    filter cannot be read, or has ``?`` in place of a literal. Raises UnsupportedFormatError if the data files
+    are neither Parquet nor ORC. Raises CorruptFileError if a data file is damaged.
     """
     definitions = _definitions(version, request.indexes)
     trial = _Trial(version, request, definitions, limits)

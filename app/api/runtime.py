@@ -134,13 +134,11 @@ class Runtime:
     async def run(self, work: Callable[[], _T], *, is_begun: bool = False) -> _T:
         """Run blocking ``work`` in a thread before the deadline.
 
-        Args:
-            is_begun: part of the answer is sent already, so the work is never refused.
+        ``is_begun``: part of the answer is sent already, so the work is never refused.
 
-        Raises:
-            BusyError: the limit of requests of this warehouse is reached, or newer ones took the last place.
-            DeadlineExceededError: time ran out, in the queue or in the work.
-            ClientDisconnect: the caller went away.
+        Raises BusyError if the limit of requests of this warehouse is reached, or newer ones took the last
+        place. Raises DeadlineExceededError if time ran out, in the queue or in the work. Raises
+        ClientDisconnect if the caller went away.
         """
         seconds = self.settings.deadline_seconds
         cancellation = Cancellation()

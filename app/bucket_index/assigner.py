@@ -138,7 +138,7 @@ class HashBucketAssigner:
     def assign_batch(self, batch: KeyBatch) -> Assignments:
         """Assign keys in order and remember them: all, or none if one cannot be assigned.
 
-        FilterError: a key belongs to another assigner, or no bucket is left for it.
+        Raises FilterError if a key belongs to another assigner, or no bucket is left for it.
         """
         options = self._options
         responsible = assigners_of(batch.partition_hashes, batch.hashes, options.channels, options.assigners)

@@ -61,7 +61,7 @@ def buckets_of(
 ) -> NDArray[np.int64]:
     """Map ``count`` bucket keys to buckets, in order.
 
-    FilterError: the function does not accept keys of these types.
+    Raises FilterError if the function does not accept keys of these types.
     """
     types = [field.type for field in fields]
     match function:

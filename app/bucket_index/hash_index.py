@@ -38,7 +38,7 @@ def read(buffer: Buffer) -> Hashes:
 
 
 def read_whole(buffer: Buffer, meta: IndexFileMeta) -> Hashes:
-    """Decode the hashes of a complete file. CorruptIndexError: its size differs from the manifest's."""
+    """Decode the hashes of a complete file. Raises CorruptIndexError if its size differs from the manifest's."""
     # A commit with a new hash rewrites the whole file: a hash lost here would be lost for good, and its keys
     # would be assigned again.
     expected = meta.row_count * _STORED.itemsize
@@ -51,12 +51,12 @@ def read_whole(buffer: Buffer, meta: IndexFileMeta) -> Hashes:
 
 
 def write(hashes: HashNumbers) -> bytes:
-    """Encode hashes, in this order. RequestError: one is no signed 32-bit integer."""
+    """Encode hashes, in this order. Raises RequestError if one is no signed 32-bit integer."""
     return as_hashes(hashes).astype(_STORED).tobytes()
 
 
 def as_hashes(numbers: HashNumbers) -> Hashes:
-    """Convert numbers to key hashes without truncation. RequestError: one is no signed 32-bit integer."""
+    """Convert numbers to key hashes without truncation. Raises RequestError if one is no signed 32-bit integer."""
     array = np.asarray(numbers)
     if array.dtype == np.int32 and array.ndim == 1:
         return array
@@ -79,7 +79,7 @@ class DynamicBucketIndexMaintainer:
     def restore(cls, meta: IndexFileMeta, content: Buffer) -> Self:
         """Start from the latest hash index, which the index manifest describes by ``meta``.
 
-        CorruptIndexError: the file is not whole; to continue without it would lose hashes.
+        Raises CorruptIndexError if the file is not whole; to continue without it would lose hashes.
         """
         return cls(read_whole(content, meta))
 
@@ -92,7 +92,7 @@ class DynamicBucketIndexMaintainer:
         return len(self._hashes) > self._listed
 
     def record(self, hashes: HashNumbers) -> None:
-        """Record hashes of keys written to the bucket. RequestError: one exceeds 32 bits; none is kept."""
+        """Record hashes of keys written to the bucket. Raises RequestError if one exceeds 32 bits; none is kept."""
         recorded = np.unique(as_hashes(hashes))
         places = self._hashes.searchsorted(recorded)
         is_new = self._hashes.searchsorted(recorded, side="right") == places

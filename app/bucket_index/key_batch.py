@@ -100,7 +100,7 @@ class KeyBatch:
     def of(cls, partitions: Sequence[bytes], codes: HashNumbers, hashes: HashNumbers) -> KeyBatch:
         """Make a batch from its attributes; partitions may repeat here.
 
-        RequestError: a hash is no signed 32-bit integer, a code names no partition, or the numbers of codes
+        Raises RequestError if a hash is no signed 32-bit integer, a code names no partition, or the numbers of codes
         and hashes differ.
         """
         keys = as_hashes(hashes)
@@ -119,7 +119,7 @@ class KeyBatch:
 
     @classmethod
     def of_one(cls, partition: bytes, hashes: HashNumbers) -> KeyBatch:
-        """Make a batch of one partition. RequestError: a hash is no signed 32-bit integer."""
+        """Make a batch of one partition. Raises RequestError if a hash is no signed 32-bit integer."""
         keys = as_hashes(hashes)
         return cls((partition,), np.zeros(len(keys), np.intp), keys)
 

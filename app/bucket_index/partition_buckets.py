@@ -125,9 +125,8 @@ class PartitionBuckets:
     def place(self, draws: NDArray[np.float64], creating: int) -> Placement:
         """Place the next new keys without changing state.
 
-        Args:
-            draws: a random number in [0, 1) for each key.
-            creating: number of leading keys that may create buckets.
+        ``draws``: a random number in [0, 1) for each key.
+        ``creating``: number of leading keys that may create buckets.
 
         Returns:
             A placement, of fewer keys if there is no bucket for the rest.

@@ -52,9 +52,8 @@ def build(
 ) -> BuiltIndex:
     """Build the container that the engine would write for a data file.
 
-    Args:
-        columns: one value a row, for every column to index.
-        kept: indexes to copy in addition to the built ones.
+    ``columns``: one value a row, for every column to index.
+    ``kept``: indexes to copy in addition to the built ones.
 
     Raises IndexWriteError if an index cannot hold a column or a value, RequestError without anything to
     index.

@@ -79,10 +79,9 @@ def verify(
 ) -> Verification:
     """Verify a container against the data.
 
-    Args:
-        column_of: reads a column, or the values of ``column[key]``; called once per indexed column. Raises
-            ``RequestError`` for a column that can have no index.
-        sample: most distinct values to look up in each index; None for all. Every call chooses equally.
+    ``column_of``: reads a column, or the values of ``column[key]``; called once per indexed column. Raises
+    ``RequestError`` for a column that can have no index.
+    ``sample``: most distinct values to look up in each index; None for all. Every call chooses equally.
 
     Raises CorruptIndexError if the container's head cannot be read.
     """

@@ -58,7 +58,7 @@ class Invocation(Generic[_Asks]):
         return self.opened.table(self.table_name or "")
 
     def read(self, **more: object) -> _Asks:
-        """Build the request with further members. Raises RequestError: a value is not allowed."""
+        """Build the request with further members. Raises RequestError if a value is not allowed."""
         return self.request.read({**self.members, **more})
 
 

@@ -95,7 +95,7 @@ class JobOptions(WarehouseOptions):
 
     @contextmanager
     def spark(self) -> Iterator[SparkSession]:
-        """Open a session for the block. SettingsError: Spark is missing, or does not start."""
+        """Open a session for the block. Raises SettingsError if Spark is missing, or does not start."""
         try:
             from pyspark.sql import SparkSession  # noqa: PLC0415 - only jobs need Spark and the client
 

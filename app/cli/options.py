@@ -155,7 +155,7 @@ def parse_columns(columns: Sequence[str] | None) -> dict[str, str]:
 
 
 def parse_pairs(option: str, written: Sequence[str] | None, form: str = "NAME=VALUE") -> dict[str, str]:
-    """Values by name. RequestError: a text has another form, or a name is repeated."""
+    """Values by name. Raises RequestError if a text has another form, or a name is repeated."""
     pairs: dict[str, str] = {}
     for text in written or ():
         name, sign, value = map(str.strip, text.partition("="))

@@ -51,7 +51,7 @@ class EncodedVector:
 
     @classmethod
     def encode(cls, data_file: str, rows: RowNumbers, *, is64: bool) -> Self:
-        """Encode rows as a vector. Raises RequestError: they are no positions that this width holds."""
+        """Encode rows as a vector. Raises RequestError if they are no positions that this width holds."""
         try:
             positions = positions_of(rows)
             # The engine writes an empty vector without even a first bitmap.
@@ -70,7 +70,7 @@ class VectorFile:
 
 
 def write_file(vectors: Iterable[EncodedVector], name: str) -> VectorFile:
-    """Write all vectors into one file. Raises RequestError: two vectors are of one data file."""
+    """Write all vectors into one file. Raises RequestError if two vectors are of one data file."""
     file = _OpenFile()
     for vector in _without_repetition(vectors):
         file.append(vector)
@@ -82,7 +82,7 @@ def write_files(
 ) -> tuple[VectorFile, ...]:
     """Write vectors into as many files as they fill, in their order; none without vectors.
 
-    ``target_bytes``: a file that exceeds it is followed by another one. Raises RequestError: two vectors are
+    ``target_bytes``: a file that exceeds it is followed by another one. Raises RequestError if two vectors are
     of one data file.
     """
     files: list[VectorFile] = []
@@ -142,9 +142,9 @@ def delete_in_bucket(
 ) -> VectorChange:
     """Delete rows of a bucket of a table that has buckets.
 
-    Raises RequestError: rows are no row positions, or only a 64-bit vector can hold them. Raises
-    CorruptIndexError: the previous file is damaged, or does not fit the index manifest. Raises
-    CorruptMetadataError: a data file has two vectors.
+    Raises RequestError if rows are no row positions, or only a 64-bit vector can hold them. Raises
+    CorruptIndexError if the previous file is damaged, or does not fit the index manifest. Raises
+    CorruptMetadataError if a data file has two vectors.
     """
     _check_unique(() if previous is None else (previous.meta,))
     pending = _pending(deletions)
@@ -166,9 +166,9 @@ def delete_without_buckets(
 
     ``contents``: bytes by name of the files that :func:`files_to_read` selects.
 
-    Raises RequestError: rows are no row positions, or only a 64-bit vector can hold them; or content is
-    missing. Raises CorruptIndexError: a previous file is damaged, or does not fit the index manifest. Raises
-    CorruptMetadataError: a data file has two vectors.
+    Raises RequestError if rows are no row positions, or only a 64-bit vector can hold them; or content is
+    missing. Raises CorruptIndexError if a previous file is damaged, or does not fit the index manifest. Raises
+    CorruptMetadataError if a data file has two vectors.
     """
     _check_unique(previous)
     pending = _pending(deletions)

@@ -81,7 +81,7 @@ class DeletionVector:
 def read_vector(buffer: bytes | memoryview, *, offset: int = 0, length: int | None = None) -> DeletionVector:
     """Read one record.
 
-    ``length``: stated by the index manifest; None skips that comparison. Raises CorruptIndexError: the record
+    ``length``: stated by the index manifest; None skips that comparison. Raises CorruptIndexError if the record
     is cut, of another length, fails its checksum, or holds no vector.
     """
     data, end = _read_data(memoryview(buffer), offset)
@@ -106,7 +106,7 @@ def read_vector(buffer: bytes | memoryview, *, offset: int = 0, length: int | No
 def read_vectors(buffer: bytes | memoryview, ranges: Iterable[tuple[int, int]]) -> list[DeletionVector]:
     """Read records of a whole file by their offsets and lengths in the index manifest.
 
-    Raises CorruptIndexError: a record is damaged. Raises UnsupportedFormatError: the file is of another
+    Raises CorruptIndexError if a record is damaged. Raises UnsupportedFormatError if the file is of another
     version.
     """
     _check_version(buffer)
@@ -116,8 +116,8 @@ def read_vectors(buffer: bytes | memoryview, ranges: Iterable[tuple[int, int]]) 
 def read_file(buffer: bytes | memoryview) -> list[DeletionVector]:
     """Read all records of a whole file, in order.
 
-    Raises CorruptIndexError: a record is damaged, or other bytes follow the last one. Raises
-    UnsupportedFormatError: the file is of another version.
+    Raises CorruptIndexError if a record is damaged, or other bytes follow the last one. Raises
+    UnsupportedFormatError if the file is of another version.
     """
     _check_version(buffer)
     vectors = []

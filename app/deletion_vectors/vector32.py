@@ -27,7 +27,7 @@ MAX_POSITION: Final = 2**31 - 1
 def read(data: memoryview) -> BitMap:
     """Read the deleted positions of a whole vector, magic included.
 
-    Raises CorruptIndexError: the bitmap after the magic is not of exactly that length, or has positions
+    Raises CorruptIndexError if the bitmap after the magic is not of exactly that length, or has positions
     above :data:`MAX_POSITION`.
     """
     positions, _ = read_bitmap(data, len(MAGIC), len(data) - len(MAGIC), row_count=MAX_POSITION + 1)
@@ -35,7 +35,7 @@ def read(data: memoryview) -> BitMap:
 
 
 def write(positions: Positions) -> bytes:
-    """Encode a vector as the engine does, with runs if shorter. Raises RequestError: a high position."""
+    """Encode a vector as the engine does, with runs if shorter. Raises RequestError if a position is too high."""
     if positions and positions.max() > MAX_POSITION:
         raise RequestError(
             f"a 32-bit deletion vector holds positions up to {MAX_POSITION}, not {positions.max()}; vectors "

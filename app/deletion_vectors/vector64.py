@@ -44,7 +44,7 @@ _SHORTEST_ENTRY_BYTES: Final = _KEY.size + 8
 def read(data: memoryview) -> Positions:
     """Read the deleted positions of a whole vector, magic included.
 
-    Raises CorruptIndexError: a wrong count, keys that do not ascend, a broken bitmap, or bytes after the
+    Raises CorruptIndexError for a wrong count, keys that do not ascend, a broken bitmap, or bytes after the
     last one.
     """
     count = _read_count(data)
@@ -74,7 +74,7 @@ def read(data: memoryview) -> Positions:
 
 
 def write(positions: Positions) -> bytes:
-    """Encode a vector as the engine does. Raises RequestError: a position is too high for a file."""
+    """Encode a vector as the engine does. Raises RequestError if a position is too high for a file."""
     if isinstance(positions, BitMap):
         # The engine widens 32-bit vectors this way: their one key is written even if its bitmap is empty.
         return MAGIC + _COUNT.pack(1) + _KEY.pack(0) + serialize(positions.copy())

@@ -41,7 +41,7 @@ _NUL = b"\xc0\x80"
 
 
 def read_name(cursor: Cursor, label: str) -> str:
-    """Read a name. Raises CorruptIndexError: it is no modified UTF-8, or has half a surrogate pair."""
+    """Read a name. Raises CorruptIndexError if it is no modified UTF-8, or has half a surrogate pair."""
     start = cursor.position
     stored = bytes(cursor.take(cursor.u16(f"length of the {label}"), label))
     try:
@@ -53,7 +53,7 @@ def read_name(cursor: Cursor, label: str) -> str:
 
 
 def write_name(name: str) -> bytes:
-    """Encode a name after its length. Raises ValueError: it takes more than 65535 bytes."""
+    """Encode a name after its length. Raises ValueError if it takes more than 65535 bytes."""
     stored = encode(name)
     if len(stored) > MAX_NAME_BYTES:
         raise ValueError(f"a name takes at most {MAX_NAME_BYTES} bytes, not {len(stored)}")
@@ -139,7 +139,7 @@ class HeadLayout:
     def read(cls, buffer: memoryview) -> Self:
         """Read the head at the front of ``buffer``.
 
-        Raises CorruptIndexError: the bytes are no container of version 1, or end within the head.
+        Raises CorruptIndexError if the bytes are no container of version 1, or end within the head.
         """
         cursor = Cursor(buffer)
         magic = cursor.i64("magic")
@@ -211,7 +211,7 @@ def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
     """Write a container.
 
     ``columns``: kind and payload of each index of each column; None as a payload writes an empty entry.
-    Raises IndexWriteError: the payloads are longer than a container can be.
+    Raises IndexWriteError if the payloads are longer than a container can be.
     """
     names = {name: write_name(name) for name in columns}
     kinds = {kind: write_name(kind) for listed in columns.values() for kind, _ in listed}
@@ -244,7 +244,7 @@ def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
 
 
 def write_index(kind: IndexKind, column: KeyColumn, options: object) -> bytes:
-    """Write a payload as the engine does, but for the order of bitmaps; IndexWriteError: it cannot."""
+    """Write a payload as the engine does, but for the order of bitmaps. Raises IndexWriteError if it cannot."""
     if not kind.takes(column.data_type):
         suited = [candidate for candidate in KINDS.values() if candidate.takes(column.data_type)]
         advice = f"use {' or '.join(suited)}" if suited else "no index takes it"

@@ -103,7 +103,7 @@ def evaluate(
     """Find the rows of one file that can satisfy a predicate.
 
     ``row_count``: rows of the file, if known; every index must agree with it. ``trace``: gets a step for
-    every question asked. Raises CorruptIndexError: an index that had to be asked is broken; the file has to
+    every question asked. Raises CorruptIndexError if an index that had to be asked is broken; the file has to
     be kept.
     """
     files, counts = np.array([index.file]), np.array([UNKNOWN_ROW_COUNT if row_count is None else row_count])

@@ -38,7 +38,7 @@ def cost(kind: str) -> int:
 
 
 def open_payload(kind: IndexKind, payload: Buffer, data_type: DataType) -> FileStack[Any]:
-    """Open one file's index as a stack of one. Raises CorruptIndexError: it does not fit the type."""
+    """Open one file's index as a stack of one. Raises CorruptIndexError if it does not fit the type."""
     space = key_space(data_type)
     if space is None or not kind.takes(data_type):
         raise CorruptIndexError(f"expected no {kind} index on a column of type {data_type}, found one")

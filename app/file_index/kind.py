@@ -115,7 +115,7 @@ class Kind(str, ABC, Generic[_Index, _Options]):
 
     @abstractmethod
     def parse_options(self, written: Mapping[str, str]) -> _Options:
-        """Read options by name, all of :attr:`option_names`. Raises RequestError: a text does not fit."""
+        """Read options by name, all of :attr:`option_names`. Raises RequestError if a text does not fit."""
 
     def written_options(self, options: _Options) -> dict[str, str]:  # noqa: ARG002 - for subclasses
         """Options that a table should set to get such an index, as text by name."""
@@ -123,7 +123,7 @@ class Kind(str, ABC, Generic[_Index, _Options]):
 
     @abstractmethod
     def write(self, column: KeyColumn, options: _Options) -> bytes:
-        """Write a payload for the engine. Raises IndexWriteError: the kind cannot hold the values."""
+        """Write a payload for the engine. Raises IndexWriteError if the kind cannot hold the values."""
 
     @abstractmethod
     def describe(self, index: _Index, data_type: DataType) -> dict[str, Json]:
@@ -131,7 +131,7 @@ class Kind(str, ABC, Generic[_Index, _Options]):
 
     @abstractmethod
     def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
-        """Describe an index as far as possible without a type. Raises CorruptIndexError: it is broken."""
+        """Describe an index as far as possible without a type. Raises CorruptIndexError if it is broken."""
 
     @abstractmethod
     def propose(self, profile: ColumnProfile) -> Proposal[_Options] | None:

@@ -285,7 +285,7 @@ class StackedIndex:
         return next(entry for entry in self.heads.entries(file)[column] if entry.kind == kind)
 
     def payload(self, entry: ContainerEntry, file: int) -> memoryview:
-        """Return the bytes of a non-empty index. Raises CorruptIndexError: they are outside the file."""
+        """Return the bytes of a non-empty index. Raises CorruptIndexError if they are outside the file."""
         size = int(self.heads.sizes[file])
         payload = None
         if entry.lies_within(size):
@@ -297,7 +297,7 @@ class StackedIndex:
         return payload
 
     def file_index(self, file: int) -> FileIndex:
-        """Return the indexes of one file. Raises CorruptIndexError: the head of the container is broken."""
+        """Return the indexes of one file. Raises CorruptIndexError if the head of the container is broken."""
         if file in self.heads.broken:
             raise self.heads.broken[file]
         return FileIndex(self, file)
@@ -341,7 +341,7 @@ class FileIndex:
 
     @classmethod
     def read(cls, content: Buffer) -> Self:
-        """Read a whole container. Raises CorruptIndexError: it is none of version 1, or its head is cut."""
+        """Read a whole container. Raises CorruptIndexError if it is none of version 1, or its head is cut."""
         return cls(StackedIndex.read(BytesColumn.of([content])).file_index(0).stacked, 0)
 
     @property
@@ -355,11 +355,11 @@ class FileIndex:
         return self.stacked.heads.entries(self.file)
 
     def payload(self, entry: ContainerEntry) -> memoryview:
-        """Return the bytes of a non-empty index. Raises CorruptIndexError: they are outside the file."""
+        """Return the bytes of a non-empty index. Raises CorruptIndexError if they are outside the file."""
         return self.stacked.payload(entry, self.file)
 
     def open(self, entry: ContainerEntry, kind: IndexKind, data_type: DataType) -> Any:
-        """Open a non-empty index. Raises CorruptIndexError: it is broken, or does not fit the type."""
+        """Open a non-empty index. Raises CorruptIndexError if it is broken, or does not fit the type."""
         opened = self.stacked.open(entry.column, kind, data_type)
         if opened.stack is None or not opened.sound[self.file]:
             raise self.stacked.error(entry.column, kind, data_type, self.file)

@@ -28,7 +28,7 @@ class IndexDefinition:
 
     @classmethod
     def of(cls, declared: IndexDeclaration, types: Mapping[str, DataType]) -> IndexDefinition:
-        """Check an index that a table declares. Raises RequestError: column or option do not fit."""
+        """Check an index that a table declares. Raises RequestError if column or option do not fit."""
         kind, column = KINDS[declared.kind], declared.column
         data_type = _taken_type(kind, column, types)
         try:
@@ -46,7 +46,7 @@ class FileIndexOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], types: Mapping[str, DataType]) -> FileIndexOptions:
-        """Read a table's options. Raises RequestError: one is wrong or without effect, and is named."""
+        """Read a table's options. Raises RequestError if one is wrong or without effect, and is named."""
         declared = given_indexes(options, {kind: KINDS[kind].option_names for kind in KINDS})
         return cls(
             tuple(IndexDefinition.of(index, types) for index in declared), in_manifest_threshold(options)
@@ -54,7 +54,7 @@ class FileIndexOptions:
 
 
 def indexed_type(name: str, types: Mapping[str, DataType]) -> DataType:
-    """Type of the values of a column or of ``column[key]``. Raises RequestError: there are none."""
+    """Type of the values of a column or of ``column[key]``. Raises RequestError if there are none."""
     column, key = split_map_key(name)
     data_type = types.get(column)
     if data_type is None:

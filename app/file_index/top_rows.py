@@ -34,14 +34,12 @@ def top_n(
 ) -> Result:
     """Narrow ``selection`` to the rows that can be among the first ``limit``.
 
-    Args:
-        field: the first sort key.
-        strict: ``field`` is the only sort key.
-        selection: answer to the filter; without a filter, all rows as exact ones. It is returned unchanged if
-            it is not exact, or if the field has no range-bitmap or is CHAR.
+    ``field``: the first sort key.
+    ``strict``: ``field`` is the only sort key.
+    ``selection``: answer to the filter; without a filter, all rows as exact ones. It is returned unchanged if
+    it is not exact, or if the field has no range-bitmap or is CHAR.
 
-    Raises:
-        CorruptIndexError: the range-bitmap is broken; the selection has to be kept.
+    Raises CorruptIndexError if the range-bitmap is broken; the selection has to be kept.
     """
     if not isinstance(selection, Rows) or not selection.exact or len(selection.positions) <= limit:
         return selection

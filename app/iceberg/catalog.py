@@ -65,7 +65,7 @@ class IcebergCatalog:
     vectors: bool = True
 
     def load_table(self, named: TableRef, *, referenced_only: bool) -> dict[str, Json]:
-        """Return the metadata of a table. UnsupportedFormatError: no client could read it correctly."""
+        """Return the metadata of a table. Raises UnsupportedFormatError if no client could read it correctly."""
         name, version = TableIdentifier.of(named), self._resolve(named)
         check_table(version.schema, millis=self.millis)
         with missing_file_means_expired(version):
@@ -86,19 +86,19 @@ class IcebergCatalog:
     def plan(self, named: TableRef, question: PlanQuestion) -> dict[str, Json]:
         """Plan a scan: returns the first tasks, and tokens for the others.
 
-        FilterError: the filter does not fit the table. UnsupportedFormatError: clients would misread the
+        Raises FilterError if the filter does not fit the table. Raises UnsupportedFormatError if clients would misread the
         table, or a file of the plan.
         """
         version = self._version(named, question)
         return self._answer(named, version, PlanToken.of(question, version), is_first=True)
 
     def fetch_plan(self, named: TableRef, plan_id: str) -> dict[str, Json]:
-        """Return a plan again. NotFoundError: no such plan was made, or its snapshot is gone."""
+        """Return a plan again. Raises NotFoundError if no such plan was made, or its snapshot is gone."""
         token = PlanToken.read(plan_id, named, LONGEST_ID)
         return self._answer(named, self._version_of(named, token), token, is_first=True)
 
     def fetch_tasks(self, named: TableRef, plan_task: str) -> dict[str, Json]:
-        """Return tasks of a part of a plan. NotFoundError: no such plan was made, or its snapshot is gone."""
+        """Return tasks of a part of a plan. Raises NotFoundError if no such plan was made, or its snapshot is gone."""
         token = PlanToken.read(plan_task, named)
         return self._answer(named, self._version_of(named, token), token, is_first=False)
 

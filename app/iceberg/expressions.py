@@ -126,8 +126,8 @@ class ReadExpression:
 def read_expression(written: object, columns: ReadColumns, limits: FilterLimits) -> ReadExpression:
     """Read an expression from parsed JSON.
 
-    FilterError: it is malformed, names no column, or has a literal that cannot be compared with the column.
-    LimitExceededError: it is too long, nested too deeply, or has too many literals.
+    Raises FilterError if it is malformed, names no column, or has a literal that cannot be compared with the column.
+    Raises LimitExceededError if it is too long, nested too deeply, or has too many literals.
     """
     limits.check_size(written)
     reader = _Reader(columns, limits)
@@ -348,7 +348,7 @@ class Fitted(NamedTuple):
 def fit_literal(value: object, field: DataField) -> Fitted | None:
     """Fit a JSON scalar to a column of a simple type; None if clients interpret it differently.
 
-    FilterError: it cannot be compared with the column.
+    Raises FilterError if it cannot be compared with the column.
     """
     data_type = field.type
     try:

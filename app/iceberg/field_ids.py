@@ -81,7 +81,7 @@ _STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _M
 def have_field_ids(version: Version, files: Sequence[tuple[str, int]]) -> list[bool]:
     """Tell for each file, given by URI and size, whether it has field ids.
 
-    PaimonIndexError: a file cannot be read.
+    Raises PaimonIndexError if a file cannot be read.
     """
     if not files:
         return []

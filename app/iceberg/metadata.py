@@ -47,7 +47,7 @@ class TableState:
     def json(self, properties: Mapping[str, str], *, referenced_only: bool, millis: bool) -> dict[str, Json]:
         """Format the metadata.
 
-        ``referenced_only`` restricts snapshots to the latest and those with a tag. ValueError: the schema has
+        ``referenced_only`` restricts snapshots to the latest and those with a tag. Raises ValueError if the schema has
         a type that Iceberg lacks.
         """
         version, schema = self.version, self.version.schema

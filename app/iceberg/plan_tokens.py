@@ -85,7 +85,7 @@ class PlanToken:
     def read(text: str, table: TableRef, longest: int | None = None) -> PlanToken:
         """Decode a token of at most ``longest`` characters that :meth:`write` made.
 
-        NotFoundError: it is none, or of another table or release. MemoryShortError: there is no memory for
+        Raises NotFoundError if it is none, or of another table or release. Raises MemoryShortError if there is no memory for
         its content.
         """
         if longest is not None and len(text) > longest:
@@ -130,7 +130,7 @@ _TOKENS: Final = TypeAdapter(PlanToken)
 def write_filter(expression: object) -> str:
     """Format an expression as JSON text; decimals with more digits than a double keeps become text.
 
-    RecursionError: it nests too deeply. ValueError: it has NaN, an infinity, or a number of very many digits.
+    Raises RecursionError if it nests too deeply. Raises ValueError if it has NaN, an infinity, or a number of very many digits.
     """
     return json.dumps(
         expression,

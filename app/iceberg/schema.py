@@ -79,7 +79,7 @@ _FIRST_PARTITION_FIELD: Final = 1000
 
 
 def schema_json(schema: TableSchema, *, millis: bool) -> dict[str, Json]:
-    """Format a schema. ValueError: Iceberg, or a client without ``millis``, lacks the type of a column."""
+    """Format a schema. Raises ValueError if Iceberg, or a client without ``millis``, lacks the type of a column."""
     written: dict[str, Json] = {
         "type": "struct",
         "schema-id": schema.id,
@@ -257,7 +257,7 @@ class ColumnLookup:
     def named(self, name: str) -> DataField | None:
         """Resolve a name; None for a nested field or a metadata column.
 
-        FilterError: there is none, or more than one.
+        Raises FilterError if there is none, or more than one.
         """
         folded = self.fold(name)
         if folded in self.alike:
@@ -270,7 +270,7 @@ class ColumnLookup:
         raise FilterError(f"there is no column {name!r:.200}{suggestion}", column=name)
 
     def of_id(self, number: int) -> DataField | None:
-        """Resolve an id; None for a nested field. FilterError: there is none."""
+        """Resolve an id; None for a nested field. Raises FilterError if there is none."""
         if number not in self.by_id:
             raise FilterError(f"there is no field with the id {number}")
         return self.by_id[number]
@@ -304,11 +304,11 @@ class ReadColumns:
         return cls(planned, every)
 
     def named(self, name: str) -> DataField | None:
-        """Resolve a name; None unless it is one column in all schemas. FilterError: no schema has it."""
+        """Resolve a name; None unless it is one column in all schemas. Raises FilterError if no schema has it."""
         return self._one_of(lambda columns: columns.named(name))
 
     def of_id(self, number: int) -> DataField | None:
-        """Resolve an id; None unless it is one column in all schemas. FilterError: no schema has it."""
+        """Resolve an id; None unless it is one column in all schemas. Raises FilterError if no schema has it."""
         return self._one_of(lambda columns: columns.of_id(number))
 
     def listed(self, names: Sequence[str]) -> list[DataField]:

@@ -79,10 +79,8 @@ class TaskWriter:
     def write(self, start: int, stop: int, max_bytes: int) -> ScanTasks:
         """Write tasks of files from ``start`` to ``stop``, until they have about ``max_bytes``.
 
-        Raises:
-            UnsupportedFormatError: clients would misread one of the files.
-            CorruptIndexError: a deletion vector is damaged.
-            SnapshotExpiredError: a file of vectors is gone.
+        Raises UnsupportedFormatError if clients would misread one of the files. Raises CorruptIndexError if a
+        deletion vector is damaged. Raises SnapshotExpiredError if a file of vectors is gone.
         """
         residuals = self.plan.files.array("residual")
         tasks: list[orjson.Fragment] = []
@@ -223,7 +221,7 @@ def column_statistics(
     Clients answer MIN, MAX and COUNT from them, and take bounds for values of the file. Bounds are
     hexadecimal of Iceberg's binary form, as Java reads them; the REST specification does not state a form.
 
-    CorruptMetadataError: the statistics of a manifest are damaged. DeadlineExceededError: time is used up.
+    Raises CorruptMetadataError if the statistics of a manifest are damaged. Raises DeadlineExceededError if time is used up.
     """
     numbers = files.array("number")[start:stop]
     order = np.argsort(numbers, kind="stable")

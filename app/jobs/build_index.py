@@ -104,17 +104,15 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
 ) -> IndexReport:
     """Build the file indexes of a table, in addition to those that its files have.
 
-    Args:
-        partitions: restricts the job to these, by partition column.
-        advised: adds the indexes that the values of the largest file suggest.
-        take_off: column and kind of each index that files lose.
-        missing_only: skips files that have any index.
-        rebuild: includes files that have the declared indexes.
-        anyway: commits even if an index is larger than the data files beside it.
+    ``partitions``: restricts the job to these, by partition column.
+    ``advised``: adds the indexes that the values of the largest file suggest.
+    ``take_off``: column and kind of each index that files lose.
+    ``missing_only``: skips files that have any index.
+    ``rebuild``: includes files that have the declared indexes.
+    ``anyway``: commits even if an index is larger than the data files beside it.
 
-    Raises:
-        JobError: an index is larger than that; nothing is committed. Bloom filters, whose size the options
-            tell, are refused before the first task. Notes of the error are options to add.
+    Raises JobError if an index is larger than that; nothing is committed. Bloom filters, whose size the
+    options tell, are refused before the first task. Notes of the error are options to add.
     """
     committer, version = table.committer(), table.latest()
     entries = list(chosen_entries(version, partitions))

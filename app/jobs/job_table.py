@@ -63,13 +63,11 @@ class JobTable:
     ) -> JobTable:
         """Open a table.
 
-        Args:
-            warehouse: URL or directory, which tasks must be able to reach too.
-            rooms: capacities of the caches; the default keeps manifests whole for jobs that commit.
+        ``warehouse``: URL or directory, which tasks must be able to reach too.
+        ``rooms``: capacities of the caches; the default keeps manifests whole for jobs that commit.
 
-        Raises:
-            RequestError: the name is not of the form DATABASE.TABLE.
-            SettingsError: the warehouse cannot be opened.
+        Raises RequestError if the name is not of the form DATABASE.TABLE. Raises SettingsError if the
+        warehouse cannot be opened.
         """
         database, dot, name = table.partition(".")
         if not dot:

@@ -48,7 +48,7 @@ class _ReadTask:
 def read_condition(spark: SparkSession, table: JobTable, version: Version, where: str) -> Condition:
     """Read a condition as the session understands it.
 
-    Raises FilterError: it is no condition on the table's columns.
+    Raises FilterError if it is no condition on the table's columns.
     """
     from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415 - an extra
 
@@ -80,7 +80,7 @@ def matching_rows(
 
     ``names`` are the columns that the condition uses; None stands for all.
 
-    Raises UnsupportedFormatError: Spark lacks the type of a column, or would convert an older type otherwise
+    Raises UnsupportedFormatError if Spark lacks the type of a column, or would convert an older type otherwise
     than the engine.
     """
     if not files:

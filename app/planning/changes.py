@@ -32,13 +32,11 @@ class PlanChanges:
 def answer_changes(before: Version, after: Version, request: PlanRequest, limits: Limits) -> PlanChanges:
     """Return the changes from one version to another.
 
-    Args:
-        before: the earlier version, in the columns of the later one.
-        request: filter and form of the answer; ``files`` is ignored.
+    ``before``: the earlier version, in the columns of the later one.
+    ``request``: filter and form of the answer; ``files`` is ignored.
 
-    Raises:
-        FilterError: the filter cannot be read, or does not fit.
-        SnapshotExpiredError: a version expired meanwhile.
+    Raises FilterError if the filter cannot be read, or does not fit. Raises SnapshotExpiredError if a version
+    expired meanwhile.
     """
     removed, added = changed_files(before, after)
     schema, options = after.schema, before.schema.options.values

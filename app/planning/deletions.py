@@ -49,10 +49,8 @@ class DeletionsAnswer:
 def answer_deletions(version: Version, request: DeletionsRequest) -> DeletionsAnswer:
     """List the deleted positions of the requested files; of none also where batch reads do not see the file.
 
-    Raises:
-        FilterError: the partition does not fit the table.
-        CorruptIndexError: a deletion vector is damaged.
-        SnapshotExpiredError: a deletion vector file is gone.
+    Raises FilterError if the partition does not fit the table. Raises CorruptIndexError if a deletion vector
+    is damaged. Raises SnapshotExpiredError if a deletion vector file is gone.
     """
     named = request.partition
     partition = None if named is None else NamedPartition.read(version.schema, named)
@@ -138,11 +136,9 @@ VectorPlace: TypeAlias = tuple[IndexEntry, DeletionRange, int]
 def load_vectors(source: IndexSource, places: Sequence[VectorPlace]) -> list[DeletionVector]:
     """Load the deletion vectors of data files, in their order, reading single records of the files.
 
-    Raises:
-        SnapshotExpiredError: a file of vectors is gone.
-        CorruptIndexError: a vector is damaged, or differs from its manifest or data file.
-        StorageError: a file cannot be read.
-        PathNotAllowedError: a file is outside the places that the operator allows.
+    Raises SnapshotExpiredError if a file of vectors is gone. Raises CorruptIndexError if a vector is damaged,
+    or differs from its manifest or data file. Raises StorageError if a file cannot be read. Raises
+    PathNotAllowedError if a file is outside the places that the operator allows.
     """
     files = {id(entry): entry for entry, _, _ in places}
     paths = {number: source.paths.index_file(entry) for number, entry in files.items()}

@@ -87,10 +87,9 @@ class Plans:
     def of(self, version: Version, request: PlanRequest, budget_ms: int | None) -> Plan:
         """Return the plan of a version, from the cache where it is there.
 
-        Args:
-            request: the filter and the form of the answer. Its selector is ignored; its time zone must be
-                resolved.
-            budget_ms: default for requests that name no budget; None waits for every index file.
+        ``request``: the filter and the form of the answer. Its selector is ignored; its time zone must be
+        resolved.
+        ``budget_ms``: default for requests that name no budget; None waits for every index file.
         """
         budget = Budget.begin(budget_ms if request.budget_ms is None else request.budget_ms)
         return self._remembered(version, request, budget)

@@ -85,14 +85,12 @@ class PrunedSnapshot:
 def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
     """Make the snapshot of the files that a plan keeps.
 
-    Args:
-        most_share: of the version's files, or of its rows if the plan has these. If more are kept, no
-            snapshot is made.
+    ``most_share``: of the version's files, or of its rows if the plan has these. If more are kept, no
+    snapshot is made.
 
-    Raises:
-        UnsupportedFormatError: the table's metadata is not in Avro.
-        LimitExceededError: there are more than :data:`MOST_FILES`, or they take more than :data:`MOST_BYTES`.
-        PaimonIndexError: the version cannot be read.
+    Raises UnsupportedFormatError if the table's metadata is not in Avro. Raises LimitExceededError if there
+    are more than :data:`MOST_FILES`, or they take more than :data:`MOST_BYTES`. Raises PaimonIndexError if
+    the version cannot be read.
     """
     table, schema = version.table, version.schema
     files = version.files()

@@ -202,10 +202,9 @@ class IndexService:
 
         Index files for which the budget was too short are loaded in the background, for the next plan.
 
-        Args:
-            of: a table; or a resolved version, which overrides the request's selector.
-            budget_ms: default for requests that name no budget; None waits for every index file.
-            is_counted: adds the plan to :attr:`usage`; False for further pages of a plan.
+        ``of``: a table; or a resolved version, which overrides the request's selector.
+        ``budget_ms``: default for requests that name no budget; None waits for every index file.
+        ``is_counted``: adds the plan to :attr:`usage`; False for further pages of a plan.
         """
         self._check_named(request.files)
         version = self._version(of, request.selector)

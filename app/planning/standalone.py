@@ -54,17 +54,14 @@ def inspect_file(
 ) -> Json:
     """Show the content of an index file.
 
-    Args:
-        kind: ``file_index``, ``deletion_vectors``, ``hash``, ``btree`` or ``bitmap``; None detects it.
-        types: types of columns by name; without one, values of the column's indexes are not shown. A global
-            index takes one column.
-        entries: range of vectors, hashes or blocks to list.
+    ``kind``: ``file_index``, ``deletion_vectors``, ``hash``, ``btree`` or ``bitmap``; None detects it.
+    ``types``: types of columns by name; without one, values of the column's indexes are not shown. A global
+    index takes one column.
+    ``entries``: range of vectors, hashes or blocks to list.
 
-    Raises:
-        CorruptIndexError: the file is damaged.
-        LimitExceededError: it is too large to be shown.
-        PathNotAllowedError: no index file can have this path.
-        RequestError: a type cannot be read, or the kind cannot be detected.
+    Raises CorruptIndexError if the file is damaged. Raises LimitExceededError if it is too large to be shown.
+    Raises PathNotAllowedError if no index file can have this path. Raises RequestError if a type cannot be
+    read, or the kind cannot be detected.
     """
     try:
         return _inspect(warehouse, file, kind, types, entries, any_place=any_place)

@@ -79,13 +79,13 @@ def bind(
 ) -> BoundPredicate:
     """Bind a predicate to ``fields``, in the form that :mod:`app.predicates.model` guarantees.
 
-    FilterError: a column does not exist, or a literal does not fit.
+    Raises FilterError if a column does not exist, or a literal does not fit.
     """
     return _Binder(Names(fields, relation)).bind(predicate, negated=False)
 
 
 def bind_test(leaf: Leaf, field: DataField) -> BoundPredicate:
-    """Bind one test to a field. FilterError: a literal does not fit."""
+    """Bind one test to a field. Raises FilterError if a literal does not fit."""
     return _Binder(Names(())).test(leaf, field, negated=False)
 
 
@@ -198,7 +198,7 @@ def _place(literal: Literal, field: DataField) -> _Place:
 
 
 def _among_floats(number: Any, data_type: DataType) -> _Place:
-    """Place a number of a text in FLOAT or DOUBLE. FilterError: the type is another one."""
+    """Place a number of a text in FLOAT or DOUBLE. Raises FilterError if the type is another one."""
     if data_type.root not in FLOATING_ROOTS:
         is_flag = data_type.root is TypeRoot.BOOLEAN
         expected = "true or false" if is_flag else "text in quotes, such as 'YYYY-MM-DD'"

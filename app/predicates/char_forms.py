@@ -44,7 +44,7 @@ class FormRoom:
 def compare_char(leaf: Leaf, operator: Operator, field: DataField, room: FormRoom) -> BoundPredicate:
     """Bind ``leaf`` to ``field``, a CHAR column or a map key to CHAR, by ``=``, ``<>``, IN or NOT IN.
 
-    FilterError: a literal does not fit the column's type.
+    Raises FilterError if a literal does not fit the column's type.
     """
     is_negation = operator in (Operator.NOT_EQUAL, Operator.NOT_IN)
     texts = [_text(literal.value, literal.position, field) for literal in leaf.literals]

@@ -36,7 +36,7 @@ Pieces: TypeAlias = "tuple[bytes | Wildcard, ...]"
 def read_pattern(pattern: str, escape: str = ESCAPE) -> Pieces:
     """Parse a pattern into pieces, merging neighbouring plain characters, and neighbouring ``%``.
 
-    FilterError: the escape character precedes anything but ``%``, ``_`` or itself.
+    Raises FilterError if the escape character precedes anything but ``%``, ``_`` or itself.
     """
     pieces: list[bytes | Wildcard] = []
     plain: list[str] = []

@@ -98,7 +98,7 @@ class Names:
     def column(self, column: ColumnName) -> DataField:
         """Resolve a whole column, or a key of a map.
 
-        FilterError: no column or several have the name, or it leads into a column.
+        Raises FilterError if no column or several have the name, or it leads into a column.
         """
         readings = self._readings(column)
         if len(readings) != 1 or readings[0][1]:
@@ -108,7 +108,7 @@ class Names:
     def sort_column(self, text: str) -> DataField:
         """Resolve a column of ORDER BY: by its exact name, or as text writes it (``events.`event id```).
 
-        FilterError: no column or several have the name, or it leads into a column.
+        Raises FilterError if no column or several have the name, or it leads into a column.
         """
         whole = ColumnName((text,), position=0)
         parts = () if self._readings(whole) else read_names(text)
@@ -118,7 +118,7 @@ class Names:
         """Resolve the column, or map key, that is tested; None if its values are unknown.
 
         Unknown are fields of structs, keys of maps not from strings, and whatever :meth:`doubt` reports.
-        FilterError: there is no such column, or several differ in case only.
+        Raises FilterError if there is no such column, or several differ in case only.
         """
         readings = self._known_readings(column)
         if not readings:

@@ -103,7 +103,7 @@ def read_text(text: str, limits: FilterLimits = DEFAULT_LIMITS) -> Predicate:
     """Read a filter from text.
 
     FilterError, with a position: a string or bracket does not end, or a value or condition is missing.
-    LimitExceededError: the text is too long, too deep, or has too many literals. DeadlineExceededError: time
+    Raises LimitExceededError if the text is too long, too deep, or has too many literals. Raises DeadlineExceededError if time
     is used up.
     """
     limits.check_size(text)
@@ -114,7 +114,7 @@ def read_text(text: str, limits: FilterLimits = DEFAULT_LIMITS) -> Predicate:
 
 
 def read_names(text: str) -> tuple[str, ...]:
-    """Read a text of names joined by dots; empty if it is anything else. FilterError: a name does not end."""
+    """Read a text of names joined by dots; empty if it is anything else. Raises FilterError if a name does not end."""
     reader = _Reader(text, DEFAULT_LIMITS)
     names = reader.names()
     return names if reader.next.kind is TokenKind.END else ()

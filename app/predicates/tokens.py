@@ -75,8 +75,8 @@ _TOKENS_AT_ONCE: Final = 4_096
 def tokenize(text: str, limits: FilterLimits) -> list[FilterToken]:
     """Split ``text`` into tokens, END as the last.
 
-    FilterError: a string, a quoted name or a comment does not end, or a sign is none of a filter's.
-    LimitExceededError: there are far more tokens than the allowed literals need. DeadlineExceededError: time
+    Raises FilterError if a string, a quoted name or a comment does not end, or a sign is none of a filter's.
+    Raises LimitExceededError if there are far more tokens than the allowed literals need. Raises DeadlineExceededError if time
     is used up.
     """
     tokens: list[FilterToken] = []
@@ -125,7 +125,7 @@ def read_number(text: str) -> Decimal | float:
 
 
 def read_string(token: FilterToken) -> str:
-    """Return the text in the quotes of a STRING. FilterError: it has an escape without a meaning."""
+    """Return the text in the quotes of a STRING. Raises FilterError if it has an escape without a meaning."""
     quote = token.text[0]
 
     def unescaped(match: re.Match[str]) -> str:

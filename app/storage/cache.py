@@ -101,11 +101,10 @@ class ByteCache(Generic[_Item]):
     wait for its result, or its error, which is not cached. A load that asks for other keys must pass
     ``expected_bytes=0``, or it can wait for itself.
 
-    Args:
-        capacity_bytes: weight of all objects together; 0 caches nothing, and still shares loads.
-        weigh: returns the bytes of an object.
-        lighten: returns what stays of an object when room is needed first; None to evict it.
-        room: shared with other caches; its capacity then replaces this one's.
+    ``capacity_bytes``: weight of all objects together; 0 caches nothing, and still shares loads.
+    ``weigh``: returns the bytes of an object.
+    ``lighten``: returns what stays of an object when room is needed first; None to evict it.
+    ``room``: shared with other caches; its capacity then replaces this one's.
     """
 
     def __init__(
@@ -173,10 +172,9 @@ class ByteCache(Generic[_Item]):
     ) -> _Item:
         """Return the object of ``key``, from the cache or from one ``load`` for all concurrent callers.
 
-        Args:
-            expected_bytes: weight of the object if known; claimed before ``load`` starts.
-            line: the warehouse for which memory is claimed.
-            is_kept: decides whether the loaded object is cached.
+        ``expected_bytes``: weight of the object if known; claimed before ``load`` starts.
+        ``line``: the warehouse for which memory is claimed.
+        ``is_kept``: decides whether the loaded object is cached.
         """
         items = self.get_or_load_many(
             (key,), lambda _: (load(),), expected_bytes=lambda _: expected_bytes, line=line, is_kept=is_kept

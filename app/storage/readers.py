@@ -29,10 +29,9 @@ class Readers:
     The requesting thread takes part, so a load may call :meth:`map` itself. Each warehouse has its own
     threads, so that one that hangs blocks no other.
 
-    Args:
-        threads: limit of parallel reads per request, and of helpers for all requests.
-        warehouse: name under which reads claim memory.
-        store_calls: limit of small reads of an object store in flight, over all requests.
+    ``threads``: limit of parallel reads per request, and of helpers for all requests.
+    ``warehouse``: name under which reads claim memory.
+    ``store_calls``: limit of small reads of an object store in flight, over all requests.
     """
 
     def __init__(self, threads: int = 64, *, warehouse: str = "", store_calls: int = 256) -> None:

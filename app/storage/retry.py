@@ -87,10 +87,9 @@ class RetryPolicy:
 
         ``first``: the first attempt, if it was made in a batch; its error counts as one here.
 
-        Raises:
-            FileMissingError: storage reports that the file does not exist.
-            DeadlineExceededError: time ran out, or would before the next attempt; or the caller left.
-            StorageError: every attempt failed, or one failed for good, or the budget is spent.
+        Raises FileMissingError if storage reports that the file does not exist. Raises DeadlineExceededError
+        if time ran out, or would before the next attempt; or the caller left. Raises StorageError if every
+        attempt failed, or one failed for good, or the budget is spent.
         """
         attempts_made = 0
         while True:

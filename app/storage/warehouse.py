@@ -37,15 +37,14 @@ class Warehouse:
     FileMissingError, StorageError (after retries) and DeadlineExceededError. A
     :class:`~app.storage.disk.disk_tier.DiskTier` may keep immutable content.
 
-    Args:
-        url: ``file:///data/warehouse``, ``/data/warehouse``, ``s3://bucket/warehouse``,
-            ``memory://warehouse``.
-        public_url: URL shown to callers, if not ``url``.
-        allow_external: roots of external files, each a ``URI`` or ``URI=LOCATION``. With the latter, files
-            that metadata places at ``URI`` are read from ``LOCATION``, for trees that were moved.
-        options: for the storage library of ``url`` and external roots (endpoint, credentials).
-        max_file_bytes: limit of a file read whole, and of a range.
-        stall_seconds: silence after which a call to an object store is given up, and repeated.
+    ``url``: ``file:///data/warehouse``, ``/data/warehouse``, ``s3://bucket/warehouse``,
+    ``memory://warehouse``.
+    ``public_url``: URL shown to callers, if not ``url``.
+    ``allow_external``: roots of external files, each a ``URI`` or ``URI=LOCATION``. With the latter, files
+    that metadata places at ``URI`` are read from ``LOCATION``, for trees that were moved.
+    ``options``: for the storage library of ``url`` and external roots (endpoint, credentials).
+    ``max_file_bytes``: limit of a file read whole, and of a range.
+    ``stall_seconds``: silence after which a call to an object store is given up, and repeated.
     """
 
     def __init__(  # noqa: PLR0913 - two say what it is, the others have values that fit

@@ -65,7 +65,7 @@ HINT_BYTES: Final = 64
 
 
 def read_small(storage: SmallFiles, path: str, most_bytes: int) -> bytes:
-    """Read a whole snapshot, tag or schema. CorruptMetadataError: it exceeds ``most_bytes``."""
+    """Read a whole snapshot, tag or schema. Raises CorruptMetadataError if it exceeds ``most_bytes``."""
     content = storage.start_of(path, most_bytes + 1)
     if content is None:
         raise FileMissingError(f"there is no file {path}", path=path)

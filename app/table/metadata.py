@@ -148,13 +148,12 @@ class TableMetadata:
     ) -> tuple[Manifest, ...]:
         """Read manifests of a version, in order.
 
-        Args:
-            files: a subset of :meth:`manifest_files`; None for all.
-            at_once: read several manifests concurrently.
+        ``files``: a subset of :meth:`manifest_files`; None for all.
+        ``at_once``: read several manifests concurrently.
 
-        Raises:
-            LimitExceededError: the manifests exceed the memory budget and cannot be spilled to disk.
-            UnsupportedFormatError: the table was written with write-mode=change-log without a primary key.
+        Raises LimitExceededError if the manifests exceed the memory budget and cannot be spilled to disk.
+        Raises UnsupportedFormatError if the table was written with write-mode=change-log without a primary
+        key.
         """
         files = self.manifest_files(resolved) if files is None else files
         manifests = tuple(self._get_all(self._reader.manifests, files, _MANIFEST, at_once=at_once))

@@ -154,10 +154,9 @@ class References:
     def latest(self) -> TableSnapshot | None:
         """Read the newest snapshot; None if nothing was ever committed.
 
-        Raises:
-            SnapshotExpiredError: snapshots expired faster than they could be read.
-            CorruptMetadataError: there are no snapshots, although the hint names one.
-            FileMissingError: there are no snapshots, although files of earlier commits exist.
+        Raises SnapshotExpiredError if snapshots expired faster than they could be read. Raises
+        CorruptMetadataError if there are no snapshots, although the hint names one. Raises FileMissingError
+        if there are no snapshots, although files of earlier commits exist.
         """
         hinted = self._latest_hint()
         if hinted is not None:
@@ -182,7 +181,7 @@ class References:
             ) from error
 
     def snapshot(self, snapshot_id: int) -> TableSnapshot:
-        """Read one snapshot. NotFoundError: it does not exist; the message names the range that does."""
+        """Read one snapshot. Raises NotFoundError if it does not exist; the message names the range that does."""
         try:
             return self._read_snapshot(snapshot_id)
         except FileMissingError as error:
@@ -197,8 +196,8 @@ class References:
     def at_time(self, millis: int, readers: Readers, count: int) -> TableSnapshot:
         """Find the snapshot that the engine reads for ``millis`` since 1970; tags do not count.
 
-        ``readers`` read the next ``count`` positions concurrently. NotFoundError: every snapshot is newer.
-        SnapshotExpiredError: a snapshot expired during the search.
+        ``readers`` read the next ``count`` positions concurrently. Raises NotFoundError if every snapshot is newer.
+        Raises SnapshotExpiredError if a snapshot expired during the search.
         """
         ids = self.snapshot_ids()
 

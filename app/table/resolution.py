@@ -285,7 +285,7 @@ class Versions:
 
 
 def read_schema(reader: TableReader, references: References, schema_id: int) -> TableSchema:
-    """Read the schema with this number. CorruptMetadataError: the file states another one."""
+    """Read the schema with this number. Raises CorruptMetadataError if the file states another one."""
     path, data = references.schema_path(schema_id), references.read_schema(schema_id)
 
     def load() -> TableSchema:

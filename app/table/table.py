@@ -62,16 +62,14 @@ class Table:
     ) -> ResolvedSnapshot:
         """Resolve the version that a caller means: without arguments the latest.
 
-        Args:
-            timestamp_millis: selects the newest snapshot that was committed at or before this time.
-            schemas: the schemas to take columns and options from, so that later pages of an answer agree with
-                the first.
-            max_staleness_ms: accept a version that was the latest this many milliseconds ago, without a look
-                at storage.
+        ``timestamp_millis``: selects the newest snapshot that was committed at or before this time.
+        ``schemas``: the schemas to take columns and options from, so that later pages of an answer agree with
+        the first.
+        ``max_staleness_ms``: accept a version that was the latest this many milliseconds ago, without a look
+        at storage.
 
-        Raises:
-            NotFoundError: there is no such table, branch, snapshot, tag or schema.
-            RequestError: more than one of snapshot, tag and timestamp is given.
+        Raises NotFoundError if there is no such table, branch, snapshot, tag or schema. Raises RequestError
+        if more than one of snapshot, tag and timestamp is given.
         """
         if sum(way is not None for way in (snapshot_id, tag, timestamp_millis)) > 1:
             raise RequestError("name at most one of snapshot_id, tag and timestamp_millis")
@@ -209,9 +207,8 @@ class Catalog:
     def check_there(self, database: str, table: str | None = None, branch: str | None = None) -> None:
         """Check that a database, table or branch exists; errors suggest names that do.
 
-        Raises:
-            UnknownPlaceError: there is no such database.
-            NotFoundError: there is no such table, or branch of it.
+        Raises UnknownPlaceError if there is no such database. Raises NotFoundError if there is no such table,
+        or branch of it.
         """
         databases = self.databases()
         if database not in databases:
@@ -249,7 +246,7 @@ class Catalog:
     def table(self, database: str, name: str, directory: str | None = None) -> Table:
         """Return a table, which need not exist: nothing is read yet.
 
-        The table is at ``directory``, or where its name puts it. NotFoundError: the name or directory
+        The table is at ``directory``, or where its name puts it. Raises NotFoundError if the name or directory
         cannot be a table's.
         """
         named = self._directory(database)

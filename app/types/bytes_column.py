@@ -182,7 +182,7 @@ class BytesColumn:
     def packed(self) -> Self:
         """Copy the strings into a buffer without unused bytes.
 
-        CorruptFileError: together they are longer than strings of this buffer can be.
+        Raises CorruptFileError if together they are longer than strings of this buffer can be.
         """
         lengths = np.maximum(self.lengths, 0)
         starts = np.cumsum(lengths) - lengths

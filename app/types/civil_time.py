@@ -57,7 +57,7 @@ class TimestampText:
 
 
 def epoch_days(year: int, month: int, day: int) -> int:
-    """Return days since 1970-01-01; any year. ValueError: there is no such day."""
+    """Return days since 1970-01-01; any year. Raises ValueError if there is no such day."""
     if not (1 <= month <= len(_MONTH_DAYS) and 1 <= day <= _MONTH_DAYS[month - 1]) or (
         (month, day) == (_FEBRUARY, 29) and not _is_leap(year)
     ):
@@ -86,14 +86,14 @@ def _is_leap(year: int) -> bool:
 
 
 def day_nanos(hour: int, minute: int, second: int = 0, nanos: int = 0) -> int:
-    """Return nanoseconds since midnight. ValueError: no clock shows that."""
+    """Return nanoseconds since midnight. Raises ValueError if no clock shows that."""
     if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60 and 0 <= nanos < NANOS_PER_SECOND):  # noqa: PLR2004 - a clock
         raise ValueError("no such time of day")
     return ((hour * 60 + minute) * 60 + second) * NANOS_PER_SECOND + nanos
 
 
 def read_date(text: str) -> int:
-    """Parse ``2025-08-01`` as days since 1970-01-01. ValueError: the text is no date."""
+    """Parse ``2025-08-01`` as days since 1970-01-01. Raises ValueError if the text is no date."""
     parts = _DATE.fullmatch(text)
     if parts is None:
         raise ValueError("not of the form YYYY-MM-DD")
@@ -102,7 +102,7 @@ def read_date(text: str) -> int:
 
 
 def read_clock(text: str) -> int:
-    """Parse ``12:30[:15[.250]]`` as nanoseconds since midnight. ValueError: the text is no time of day."""
+    """Parse ``12:30[:15[.250]]`` as nanoseconds since midnight. Raises ValueError if the text is no time of day."""
     parts = _CLOCK.fullmatch(text)
     if parts is None:
         raise ValueError("not of the form HH:MM[:SS[.fraction]]")
@@ -111,7 +111,7 @@ def read_clock(text: str) -> int:
 
 
 def read_timestamp(text: str) -> TimestampText:
-    """Parse ``2025-08-01T12:30:15.25+02:00`` and its shorter forms. ValueError: the text is no timestamp."""
+    """Parse ``2025-08-01T12:30:15.25+02:00`` and its shorter forms. Raises ValueError if the text is no timestamp."""
     parts = _TIMESTAMP.fullmatch(text)
     if parts is None:
         raise ValueError("not of the form YYYY-MM-DD[THH:MM[:SS[.fraction]]][zone]")

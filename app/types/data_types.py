@@ -141,7 +141,7 @@ _UNBOUNDED = frozenset({"STRING", "BYTES"})
 
 
 def parse_type(written: str | Mapping[str, object]) -> DataType:
-    """Parse a type from its text or JSON form. RequestError: the text is not a type."""
+    """Parse a type from its text or JSON form. Raises RequestError if the text is not a type."""
     return _parse(written, 0)
 
 

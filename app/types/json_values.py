@@ -60,7 +60,7 @@ def is_integer(value: object) -> bool:
 
 
 def any_integer(value: object) -> int:
-    """Read an integer of any size, or its text. ValueError: it is neither."""
+    """Read an integer of any size, or its text. Raises ValueError if it is neither."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, float) and value.is_integer():
@@ -73,7 +73,7 @@ def any_integer(value: object) -> int:
 
 
 def any_decimal(value: object) -> decimal.Decimal:
-    """Read a finite decimal with up to 400 digits on either side, or its text. ValueError: it is neither."""
+    """Read a finite decimal with up to 400 digits on either side, or its text. Raises ValueError if it is neither."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | decimal.Decimal):
         raise ValueError("not a number")  # noqa: TRY004 - turned into one error for all
     if isinstance(value, int) and abs(value) >= 10**MAX_NUMBER_TEXT:
@@ -92,7 +92,7 @@ _EXACT_SECONDS: Final = decimal.Context(prec=2 * MAX_NUMBER_TEXT + 100)
 
 
 def read_json_date(value: object, _: DataType) -> int:
-    """Read days since 1970-01-01. ValueError: the value has no form of a date."""
+    """Read days since 1970-01-01. Raises ValueError if the value has no form of a date."""
     match value:
         case int(days) | {"$days": int(days)} if is_integer(days):
             pass
@@ -108,7 +108,7 @@ def read_json_date(value: object, _: DataType) -> int:
 
 
 def read_json_time(value: object, _: DataType) -> int:
-    """Read milliseconds of the day. ValueError: the value has no form of a time of day."""
+    """Read milliseconds of the day. Raises ValueError if the value has no form of a time of day."""
     match value:
         case int(millis) if is_integer(millis) and 0 <= millis < MILLIS_PER_DAY:
             return millis
@@ -124,7 +124,7 @@ def read_json_time(value: object, _: DataType) -> int:
 
 
 def read_json_clock(value: object, _: DataType) -> int:
-    """Read a wall clock, in nanoseconds since 1970-01-01T00:00. ValueError: the value has no form of one."""
+    """Read a wall clock, in nanoseconds since 1970-01-01T00:00. Raises ValueError if the value has no form of one."""
     millis = _from_millis(value)
     if millis is not None:
         return millis
@@ -137,7 +137,7 @@ def read_json_clock(value: object, _: DataType) -> int:
 
 
 def read_json_instant(value: object, _: DataType) -> int:
-    """Read an instant, in nanoseconds since 1970-01-01T00:00Z. ValueError: the value has no form of one."""
+    """Read an instant, in nanoseconds since 1970-01-01T00:00Z. Raises ValueError if the value has no form of one."""
     exact = _from_millis(value)
     if exact is None and isinstance(value, float | decimal.Decimal):
         exact = _within_millis(_from_seconds(any_decimal(value)))
@@ -220,7 +220,7 @@ _EXACT = decimal.Context(prec=2 * MAX_NUMBER_TEXT + 100, Emax=decimal.MAX_EMAX, 
 def parse_json(value: object, data_type: DataType) -> Value | None:
     """Read a JSON value as a value of ``data_type``; null is ``None``.
 
-    FilterError: the value has no such form, or does not fit the type.
+    Raises FilterError if the value has no such form, or does not fit the type.
     """
     if value is None:
         return None
@@ -234,7 +234,7 @@ def parse_json(value: object, data_type: DataType) -> Value | None:
 
 
 def parse_integer(value: object, data_type: DataType) -> int:
-    """Read an integer of any size, without checking the type's range. FilterError: it is none."""
+    """Read an integer of any size, without checking the type's range. Raises FilterError if it is none."""
     try:
         return any_integer(value)
     except ValueError as error:
@@ -242,7 +242,7 @@ def parse_integer(value: object, data_type: DataType) -> int:
 
 
 def parse_decimal(value: object, data_type: DataType) -> decimal.Decimal:
-    """Read a finite decimal of up to 400 digits on either side, unfitted. FilterError: it is none."""
+    """Read a finite decimal of up to 400 digits on either side, unfitted. Raises FilterError if it is none."""
     try:
         return any_decimal(value)
     except ValueError as error:

@@ -69,13 +69,11 @@ def read_bitmap(
 ) -> tuple[BitMap, int]:
     """Decode and validate the bitmap at ``offset``; return it, and its size in bytes.
 
-    Args:
-        length: required size, where the surrounding format states it.
-        row_count: exclusive upper limit of positions, where the surrounding format states it.
-        is_measured: ``length`` comes from :func:`bitmap_size`.
+    ``length``: required size, where the surrounding format states it.
+    ``row_count``: exclusive upper limit of positions, where the surrounding format states it.
+    ``is_measured``: ``length`` comes from :func:`bitmap_size`.
 
-    Raises:
-        CorruptIndexError: the bytes are no bitmap, or break these limits.
+    Raises CorruptIndexError if the bytes are no bitmap, or break these limits.
     """
     size = length if is_measured and length is not None else bitmap_size(buffer, offset)
     if length is not None and size != length:
@@ -117,7 +115,7 @@ def bitmap_bytes(bitmap: BitMap) -> int:
 def bitmap_size(buffer: Buffer, offset: int = 0) -> int:
     """Measure the bitmap at ``offset`` in bytes; its containers are not validated.
 
-    CorruptIndexError: there is no bitmap, or it reaches beyond the buffer.
+    Raises CorruptIndexError if there is no bitmap, or it reaches beyond the buffer.
     """
     if not 0 <= offset <= len(buffer):
         raise CorruptIndexError(f"expected a roaring bitmap within {len(buffer)} bytes, found it at {offset}")

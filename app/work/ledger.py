@@ -242,15 +242,13 @@ class Ledger:
     ) -> Iterator[Claim]:
         """Claim ``size`` bytes until the end of the block; the claim may grow.
 
-        Args:
-            path: the file that the memory is for, if any.
-            line: the warehouse whose share it counts against.
-            most: limit of all claims for this purpose, except a single one; more is refused at once. For
-                coroutines, which may not wait, and whose callers may be slow.
+        ``path``: the file that the memory is for, if any.
+        ``line``: the warehouse whose share it counts against.
+        ``most``: limit of all claims for this purpose, except a single one; more is refused at once. For
+        coroutines, which may not wait, and whose callers may be slow.
 
-        Raises:
-            LimitExceededError: the claim is larger than the room.
-            MemoryShortError: no room came free in time, or the process would exceed its limit.
+        Raises LimitExceededError if the claim is larger than the room. Raises MemoryShortError if no room
+        came free in time, or the process would exceed its limit.
         """
         # Coroutines may end in another context; no other claim is below theirs.
         held = (_held.get() if most is None else None) or _Held()

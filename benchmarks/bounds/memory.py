@@ -64,9 +64,8 @@ def needed(warehouse: Path, dear: Dear) -> int:
 def cells(warehouse: Path, dear: Dear, limit: int, callers: Sequence[int], need: int) -> Iterator[Cell]:
     """Yield the same server asked by more and more callers, each time with empty caches.
 
-    Args:
-        limit: in megabytes.
-        need: as :func:`needed` tells.
+    ``limit``: in megabytes.
+    ``need``: as :func:`needed` tells.
     """
     with control_group(limit * MIB) as group:
         assert group is not None  # noqa: S101 - whoever asks has seen that there are some

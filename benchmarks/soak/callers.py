@@ -115,9 +115,8 @@ def _times(seconds: list[float]) -> str:
 class Copies:
     """Copies of golden tables, locally as a whole, and in storage up to the snapshots that have landed.
 
-    Args:
-        directory: an empty one.
-        count: copies of each table.
+    ``directory``: an empty one.
+    ``count``: copies of each table.
     """
 
     def __init__(self, directory: Path, count: int) -> None:
@@ -172,13 +171,12 @@ class Copies:
 def run(directory: Path, *, seconds: float, callers: int, limit: int, share: float, copies: int) -> Report:
     """Ask a server for so long, and look at its answers.
 
-    Args:
-        directory: an empty one.
-        seconds: how long.
-        callers: threads that ask.
-        limit: bytes of memory that the server is told to stay within.
-        share: of the storage's answers, how many are spoilt.
-        copies: of each golden table.
+    ``directory``: an empty one.
+    ``seconds``: how long.
+    ``callers``: threads that ask.
+    ``limit``: bytes of memory that the server is told to stay within.
+    ``share``: of the storage's answers, how many are spoilt.
+    ``copies``: of each golden table.
     """
     tables = Copies(directory, copies)
     report = Report(limit)

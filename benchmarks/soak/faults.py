@@ -66,10 +66,9 @@ class Storage:
 def serve(share: float = 0, delay_seconds: float = 0, *, remembers: bool = False) -> Iterator[Storage]:
     """Serve an empty bucket behind a proxy.
 
-    Args:
-        share: of all answers, that the proxy spoils.
-        delay_seconds: of every answer.
-        remembers: the server, which is slow, is asked once for each object; nothing may change then.
+    ``share``: of all answers, that the proxy spoils.
+    ``delay_seconds``: of every answer.
+    ``remembers``: the server, which is slow, is asked once for each object; nothing may change then.
     """
     context = multiprocessing.get_context("spawn")
     processes = []

@@ -113,8 +113,7 @@ class Answer:
     def of(cls, kind: Kind, content: bytes) -> Answer:
         """Read an answer of this kind.
 
-        Raises:
-            ValueError: it is not whole.
+        Raises ValueError if it is not whole.
         """
         told: dict[str, Any]
         match kind:

@@ -27,10 +27,9 @@ def server(
 ) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """Start a server, and yield its process and its URL.
 
-    Args:
-        warehouses: each ``name=url``.
-        environment: variables beside those of this process.
-        group: a control group that it is to join.
+    ``warehouses``: each ``name=url``.
+    ``environment``: variables beside those of this process.
+    ``group``: a control group that it is to join.
     """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

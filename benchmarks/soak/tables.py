@@ -105,11 +105,10 @@ def _damage(file: Path, chance: random.Random) -> None:
 def run(warehouse: Path, limit: int, requests: int, callers: int) -> Report:
     """Ask a server of its own about tables, drawn at random.
 
-    Args:
-        warehouse: as :func:`write_tables` makes it.
-        limit: bytes of memory that the server may take.
-        requests: how many.
-        callers: threads that ask at the same time.
+    ``warehouse``: as :func:`write_tables` makes it.
+    ``limit``: bytes of memory that the server may take.
+    ``requests``: how many.
+    ``callers``: threads that ask at the same time.
     """
     tables = sorted(path.name for path in (warehouse / f"{DATABASE}.db").iterdir())
     told = {"PAIMON_INDEX_MEMORY_BYTES": str(limit)}

@@ -38,7 +38,7 @@ class ArrowStream:
     def feed(self, piece: bytes) -> Iterator[pa.RecordBatch]:
         """Add bytes, and yield the batches that are complete now.
 
-        Raises IncompleteAnswerError: the bytes are no Arrow stream.
+        Raises IncompleteAnswerError if the bytes are no Arrow stream.
         """
         self.received_bytes += len(piece)
         self._buffer += piece

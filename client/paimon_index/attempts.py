@@ -67,7 +67,7 @@ class Failure:
 class Replicas:
     """Base URLs of one service; safe to share between threads.
 
-    Raises ValueError: there is none, or one is not ``http(s)://host[:port][/path]``. TypeError: one is no
+    Raises ValueError if there is none, or one is not ``http(s)://host[:port][/path]``. Raises TypeError if one is no
     text.
     """
 
@@ -229,7 +229,7 @@ def check_token(token: str | None) -> None:
 def transport(token: str | None, tls: ssl.SSLContext | None) -> dict[str, Any]:
     """Arguments of httpx's clients.
 
-    Raises ValueError: the token has a character that headers must not have, such as a line end.
+    Raises ValueError if the token has a character that headers must not have, such as a line end.
     """
     # Plans are binary and networks of clusters fast, so compressing them would cost more than it saves.
     headers = {"Accept-Encoding": "identity", "User-Agent": "paimon-index-client"}

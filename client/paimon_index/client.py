@@ -36,17 +36,15 @@ class Client(Endpoints):
     Tables are named ``warehouse.database.table``. :mod:`paimon_index.options` describes keyword arguments,
     :mod:`paimon_index.results` and :mod:`paimon_index.catalog` the results.
 
-    Args:
-        base_urls: one or several of one service. A hash of the table chooses the one to ask; if it is down,
-            the next one is asked.
-        token: secret of a bearer token.
-        deadline_seconds: time for an answer, all attempts together; for a plan, until its first files, and
-            then for each further piece.
-        retries: further attempts after every base URL was asked once and was down or answered 429 or 503.
-        tls: replaces the default checks of certificates.
+    ``base_urls``: one or several of one service. A hash of the table chooses the one to ask; if it is down,
+    the next one is asked.
+    ``token``: secret of a bearer token.
+    ``deadline_seconds``: time for an answer, all attempts together; for a plan, until its first files, and
+    then for each further piece.
+    ``retries``: further attempts after every base URL was asked once and was down or answered 429 or 503.
+    ``tls``: replaces the default checks of certificates.
 
-    Raises:
-        ValueError: a base URL, the deadline or the number of retries is invalid.
+    Raises ValueError if a base URL, the deadline or the number of retries is invalid.
     """
 
     def __init__(

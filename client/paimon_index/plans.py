@@ -193,8 +193,8 @@ class Plan(_Facts):
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield record batches of up to 10,000 files.
 
-        Raises IncompleteAnswerError: the stream ended early. Raises DeadlineError: a piece of it did not
-        arrive in time. Raises RuntimeError: the plan was read already.
+        Raises IncompleteAnswerError if the stream ended early. Raises DeadlineError if a piece of it did not
+        arrive in time. Raises RuntimeError if the plan was read already.
         """
         self._take()
         try:

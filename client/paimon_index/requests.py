@@ -37,7 +37,7 @@ class TableName(NamedTuple):
     def parse(cls, text: str) -> TableName:
         """Read ``warehouse.database.table``, with back quotes around parts with dots; or a ValueError.
 
-        Raises TypeError: it is no text.
+        Raises TypeError if it is no text.
         """
         if not isinstance(text, str):
             raise TypeError(
@@ -144,7 +144,7 @@ def _plain(value: Any) -> Any:
 def _texts_of_times(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
     """Timestamps and dates as texts, many times as fast as value by value.
 
-    Raises ValueError: a timestamp is the smallest of its unit, which NumPy takes for null.
+    Raises ValueError if a timestamp is the smallest of its unit, which NumPy takes for null.
     """
     # By NumPy: Arrow's texts are wrong beyond the year 32767, and need a database of time zones.
     is_date = pa.types.is_date(values.type)

@@ -121,8 +121,7 @@ class Page:
 def chromium(profile: Path) -> Iterator[webdriver.Chrome]:
     """Yield a browser for the time of a block.
 
-    Raises:
-        MissingBrowserError: it is not installed.
+    Raises MissingBrowserError if it is not installed.
     """
     program, server = shutil.which("chromium"), shutil.which("chromedriver")
     if program is None or server is None:

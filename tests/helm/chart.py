@@ -89,11 +89,10 @@ def render(
 ) -> Rendered:
     """Return the chart with these values files and, above them, ``a__b=1`` for ``a: {b: 1}``.
 
-    Args:
-        files: of values.
-        chart: its directory.
-        kubeconfig: of the cluster that templates may ask, if there is one.
-        overrides: single values.
+    ``files``: of values.
+    ``chart``: its directory.
+    ``kubeconfig``: of the cluster that templates may ask, if there is one.
+    ``overrides``: single values.
     """
     asked = (
         ()

@@ -48,8 +48,7 @@ class Jobs:
     def run(self, job: str, warehouse: Path | str, table: str, **arguments: Any) -> dict[str, Any]:
         """Run a job; its report.
 
-        Raises:
-            PaimonIndexError: the job refuses, with the exception that it raised.
+        Raises PaimonIndexError if the job refuses, with the exception that it raised.
         """
         answer = self.ask({"job": job, "warehouse": str(warehouse), "table": table, "arguments": arguments})
         if "error" in answer:

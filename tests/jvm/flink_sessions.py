@@ -106,8 +106,7 @@ class Flink:
     def sql(self, statement: str) -> list[str]:
         """Sorted rows as text.
 
-        Raises:
-            FlinkError: Flink refuses it.
+        Raises FlinkError if Flink refuses it.
         """
         rows: list[str] = self._ask("sql", statement)["rows"]
         return rows
@@ -115,8 +114,7 @@ class Flink:
     def first(self, query: str) -> str:
         """Return the first row of a query, which is cancelled then.
 
-        Raises:
-            FlinkError: Flink refuses it.
+        Raises FlinkError if Flink refuses it.
         """
         (row,) = self._ask("first", query)["rows"]
         return str(row)
@@ -124,8 +122,7 @@ class Flink:
     def compare(self, query: str) -> dict[str, Any]:
         """Run a query with each catalog for ``{c}``: ``rows`` and ``equal``, or ``only`` if just ours fails.
 
-        Raises:
-            FlinkError: the query fails without the service as well.
+        Raises FlinkError if the query fails without the service as well.
         """
         return self._ask("compare", query)
 

@@ -101,8 +101,7 @@ class SqlSpark:
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """One request and its answer, see ``sql_process.py``.
 
-        Raises:
-            SparkError: Spark refuses it.
+        Raises SparkError if Spark refuses it.
         """
         answer = self._process.ask(json.dumps(request))
         if "error" in answer:
@@ -123,8 +122,7 @@ class SqlSession:
     def sql(self, *statements: str) -> list[list[str]]:
         """Rows of each statement as sorted JSON texts.
 
-        Raises:
-            SparkError: Spark refuses a statement.
+        Raises SparkError if Spark refuses a statement.
         """
         rows: list[list[str]] = self.spark.ask({"in": self.number, "sql": statements})["rows"]
         return rows

@@ -75,8 +75,7 @@ def check_share(
 ) -> None:
     """Every ``step``-th table of a seed, from the ``first`` on, until there are enough pairs.
 
-    Args:
-        counts: what each table counted, and the traces of what went wrong; None behind the last one.
+    ``counts``: what each table counted, and the traces of what went wrong; None behind the last one.
     """
     done, errors = 0, 0
     # Planning makes few cycles, and is much of the work.

@@ -99,13 +99,12 @@ def random_column(
 ) -> Column:
     """Return a column.
 
-    Args:
-        rng: the source of chance.
-        number: its id.
-        name: its first name.
-        present: whether each schema has it; the last one does.
-        written: its type; None for any.
-        fixed: neither its name nor its type change, and it has fewer values.
+    ``rng``: the source of chance.
+    ``number``: its id.
+    ``name``: its first name.
+    ``present``: whether each schema has it; the last one does.
+    ``written``: its type; None for any.
+    ``fixed``: neither its name nor its type change, and it has fewer values.
     """
     first = parse_type(written or rng.choice((*TYPES, *FLOATING)))
     types, names = [first], [name]

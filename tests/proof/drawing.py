@@ -10,8 +10,7 @@ _SECONDS_BETWEEN_LINES: Final = 30
 def print_runs(runs: Iterable[list[str]], line: Callable[[int, float], str]) -> int:
     """Print the errors of each run, and a line now and then; return the number of errors.
 
-    Args:
-        line: how far it is, given the number of errors and the seconds since the start.
+    ``line``: how far it is, given the number of errors and the seconds since the start.
     """
     errors, started, shown = 0, time.monotonic(), 0.0
     for texts in runs:

@@ -53,8 +53,7 @@ class Mutant:
     def planted(self, source: str) -> str:
         """Return the module with the change.
 
-        Raises:
-            ValueError: what is to be changed does not stand there once.
+        Raises ValueError if what is to be changed does not stand there once.
         """
         if (count := source.count(self.old)) != 1:
             raise ValueError(

@@ -136,13 +136,12 @@ def check_table(
 ) -> tuple[Run, list[Exception]]:
     """Make the table of a seed, and plan it by many conditions.
 
-    Args:
-        seed: of table and conditions.
-        root: where the warehouses of the servers are.
-        name: of the table, which is not there yet.
-        pairs: how many conditions.
-        replicas: servers over these warehouses.
-        only: the number of the one condition that is wanted.
+    ``seed``: of table and conditions.
+    ``root``: where the warehouses of the servers are.
+    ``name``: of the table, which is not there yet.
+    ``pairs``: how many conditions.
+    ``replicas``: servers over these warehouses.
+    ``only``: the number of the one condition that is wanted.
 
     Returns:
         What was counted, and what went wrong, at most one error; a note tells its condition.

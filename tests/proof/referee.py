@@ -56,14 +56,12 @@ class Referee:
     ) -> Kept:
         """Return what a plan keeps, which has all that matches.
 
-        Args:
-            plan: of this condition alone, without LIMIT and order.
-            condition: what was asked.
-            form: of selections.
-            exact: whether rows that are told to match have to.
+        ``plan``: of this condition alone, without LIMIT and order.
+        ``condition``: what was asked.
+        ``form``: of selections.
+        ``exact``: whether rows that are told to match have to.
 
-        Raises:
-            WrongPlanError: it has not.
+        Raises WrongPlanError if it has not.
         """
         kept = self.kept(plan, form)
         table = self.table

@@ -157,16 +157,14 @@ def _codes(rng: Random, table: RandomTable, schema: int, rows: int) -> NDArray[n
 def check_time_travel(seed: str, root: Path, name: str) -> Counter[str]:
     """Make a table of a seed, and ask about its older snapshot.
 
-    Args:
-        seed: of table and conditions.
-        root: where the warehouses are.
-        name: of the table, which is not there yet.
+    ``seed``: of table and conditions.
+    ``root``: where the warehouses are.
+    ``name``: of the table, which is not there yet.
 
     Returns:
         How many questions there were, and how much of the files was left out or proven by them.
 
-    Raises:
-        WrongPlanError: a plan leaves a row out, or proves one that does not match.
+    Raises WrongPlanError if a plan leaves a row out, or proves one that does not match.
     """
     rng = Random(f"{seed} time travel")
     history = random_history(rng)

@@ -41,9 +41,8 @@ class Court:
     def opened(cls, directory: Path, merged_in: str | None = None) -> Iterator[Court]:
         """Start everything for the time of a block.
 
-        Args:
-            merged_in: the zone of all machines with Python. Every writer appends to each table, and the
-                engine merges their manifests into one.
+        ``merged_in``: the zone of all machines with Python. Every writer appends to each table, and the
+        engine merges their manifests into one.
         """
         with Processes.of(directory, merged_in) as processes:
             settings: dict[str, Any] = {

@@ -51,8 +51,7 @@ class Spark:
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """One request and its answer, see ``spark_process.py``.
 
-        Raises:
-            SparkError: Spark refuses it.
+        Raises SparkError if Spark refuses it.
         """
         answer = self._process.ask(json.dumps(request))
         if "error" in answer:
@@ -77,8 +76,7 @@ class SparkSession:
             The rows as Spark's JSON writer puts them: timestamps have milliseconds only, so ask for
             ``unix_micros(ts)`` where the rest matters.
 
-        Raises:
-            SparkError: Spark refuses the statement.
+        Raises SparkError if Spark refuses the statement.
         """
         answer = self.spark.ask({"in": self.number, "sql": statement})
         return [json.loads(row) for row in answer["rows"]]
@@ -86,16 +84,14 @@ class SparkSession:
     def exactly(self, *statements: str) -> list[list[str]]:
         """Rows of each statement as sorted JSON texts, with timestamps to the microsecond.
 
-        Raises:
-            SparkError: Spark refuses a statement.
+        Raises SparkError if Spark refuses a statement.
         """
         return _by_position(self.spark.ask({"in": self.number, "exactly": statements}), len(statements))
 
     def read(self, url: str, table: str, *all_arguments: dict[str, Any]) -> list[list[str]]:
         """Rows that our reader gives with each of some arguments, in the form of :meth:`exactly`.
 
-        Raises:
-            SparkError: the reader or Spark refuses.
+        Raises SparkError if the reader or Spark refuses.
         """
         asked = [{"url": url, "table": table, **arguments} for arguments in all_arguments]
         return _by_position(self.spark.ask({"in": self.number, "read": asked}), len(asked))
@@ -103,16 +99,14 @@ class SparkSession:
     def typed(self, *statements: str) -> list[list[str]]:
         """As :meth:`exactly`, with the columns and their types.
 
-        Raises:
-            SparkError: Spark refuses a statement.
+        Raises SparkError if Spark refuses a statement.
         """
         return _by_position(self.spark.ask({"in": self.number, "typed": statements}), len(statements))
 
     def aggregate(self, url: str, table: str, *all_arguments: dict[str, Any]) -> list[list[str]]:
         """Return what our aggregation gives with each of some arguments, in the form of :meth:`typed`.
 
-        Raises:
-            SparkError: the aggregation or Spark refuses.
+        Raises SparkError if the aggregation or Spark refuses.
         """
         asked = [{"url": url, "table": table, **arguments} for arguments in all_arguments]
         return _by_position(self.spark.ask({"in": self.number, "typed": asked}), len(asked))
@@ -130,8 +124,7 @@ class SparkSession:
     def load(self, table: str, *asked: tuple[dict[str, str], str | None]) -> list[list[str]]:
         """Rows that the data source gives with some options, and that meet a condition of the query.
 
-        Raises:
-            SparkError: the source or Spark refuses.
+        Raises SparkError if the source or Spark refuses.
         """
         loads = [{"table": table, "options": options, "where": where} for options, where in asked]
         return _by_position(self.spark.ask({"in": self.number, "load": loads}), len(asked))
@@ -139,8 +132,7 @@ class SparkSession:
     def view(self, url: str, table: str, **arguments: Any) -> None:
         """Make what our reader gives the view ``read``.
 
-        Raises:
-            SparkError: the reader refuses.
+        Raises SparkError if the reader refuses.
         """
         self.spark.ask({"in": self.number, "view": {"url": url, "table": table, **arguments}})
 

@@ -83,7 +83,7 @@ class PageToken:
 
     @classmethod
     def read(cls, text: str, request: bytes) -> Self:
-        """Read a token. Raises PageTokenError: it is malformed, or not of this ``request``."""
+        """Read a token. Raises PageTokenError if it is malformed, or not of this ``request``."""
         content = _decoded(text)
         if len(content) != _HEAD.size + DIGEST_BYTES or content[0] != _LAYOUT:
             raise PageTokenError("this is no page token of this release: ask for the first page again")
@@ -156,7 +156,7 @@ class Listing:
         """Check the request of a caller.
 
         ``place``: scope of the listing: a warehouse and a database, or a table and a branch. Raises
-        RequestError: the page size is over the limit. Raises PageTokenError: the token came with another
+        RequestError if the page size is over the limit. Raises PageTokenError if the token came with another
         listing.
         """
         size = query.page_size or settings.page_size

@@ -86,7 +86,7 @@ def plan_rows(
 ) -> Iterator[pa.LargeStringArray]:
     """Yield the kept files and then the skipped ones as JSON objects, in batches.
 
-    ``tells_skipped``: each object has a member ``skipped``. Raises LimitExceededError: a file has more
+    ``tells_skipped``: each object has a member ``skipped``. Raises LimitExceededError if a file has more
     positions than fit one list.
     """
     for files, form_here, is_skipped in ((plan.files, form, "false"), (plan.skipped_files, None, "true")):

@@ -57,7 +57,7 @@ def in_form(positions: Positions, form: SelectionForm, limit: int) -> bytes | Ar
     """Encode the set in the requested form; None if the form has no positions.
 
     Return the portable form of a bitmap, an array of shape (ranges, 2) with ends exclusive, or positions.
-    Raises LimitExceededError: a list of more than ``limit`` positions is requested.
+    Raises LimitExceededError if a list of more than ``limit`` positions is requested.
     """
     match form:
         case SelectionForm.NONE | SelectionForm.COUNT:

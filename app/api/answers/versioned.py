@@ -91,7 +91,7 @@ class VersionedQuestion:
     ) -> Response:
         """Answer in JSON with the result of ``compute``, or with 304 without calling it.
 
-        Raises PageTokenError: the token is of another request. Raises SnapshotExpiredError: its snapshot is
+        Raises PageTokenError if the token is of another request. Raises SnapshotExpiredError if its snapshot is
         gone.
         """
         request = self._digest()
@@ -115,7 +115,7 @@ class VersionedQuestion:
     def stream(
         self, media_type: str, compute: Callable[[Version], Iterator[bytes] | Provisional[Iterator[bytes]]]
     ) -> Response:
-        """Stream the result of ``compute``, or answer 304. Raises RequestError: a page was requested."""
+        """Stream the result of ``compute``, or answer 304. Raises RequestError if a page was requested."""
         if not _PAGE_MEMBERS.isdisjoint(name for name, value in self.body if value is not None):
             raise RequestError(
                 f"{media_type} is answered as one stream: leave page_size and page_token away, or accept "

@@ -229,7 +229,7 @@ def open_paths(settings: Settings) -> frozenset[str]:
 async def authorise(request: Request) -> None:
     """Refuse callers without the required access; a dependency of all routes.
 
-    A caller who may not use a warehouse or database gets 403 whether or not it exists. Raises ProblemError:
+    A caller who may not use a warehouse or database gets 403 whether or not it exists. Raises ProblemError if
     401 or 403.
     """
     access = ACCESS.get(f"{request.method} {request.scope['route'].path}", Access.ADMIN)

@@ -129,7 +129,7 @@ class Bulkhead:
         """Run ``work`` in a thread; the caller cancels the future once nobody waits for it.
 
         ``is_begun``: part of the answer is sent already, so the work is never refused and goes first. The
-        future fails with BusyError if newer requests take the last place. Raises BusyError: the limit is
+        future fails with BusyError if newer requests take the last place. Raises BusyError if the limit is
         reached, and no waiting request can be refused instead.
         """
         answer: asyncio.Future[_T] = asyncio.get_running_loop().create_future()

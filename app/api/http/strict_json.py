@@ -45,7 +45,7 @@ _PIECE = 1 << 16
 
 
 def read_json(content: bytes | bytearray, label: str = "the body") -> object:
-    """Read JSON, with ``Decimal`` for numbers beyond a double. Raises RequestError: it is not strict."""
+    """Read JSON, with ``Decimal`` for numbers beyond a double. Raises RequestError if it is not strict."""
     try:
         text = content.decode()
     except UnicodeDecodeError as error:

@@ -70,7 +70,7 @@ class PlanScanBody(IcebergBody):
         return self
 
     def to_question(self) -> PlanQuestion:
-        """Convert the body to the planner's form. Raises RequestError: the filter nests too deeply."""
+        """Convert the body to the planner's form. Raises RequestError if the filter nests too deeply."""
         try:
             written = None if self.filter is None else write_filter(self.filter)
         except RecursionError as error:

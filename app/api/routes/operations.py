@@ -46,7 +46,7 @@ class Caches:
         processes.answer(_CLEAR, self._clear_own)
 
     def statistics(self) -> Statistics:
-        """State of each cache; blocks for two seconds at most. Raises ProblemError: a process is silent."""
+        """State of each cache; blocks for two seconds at most. Raises ProblemError if a process is silent."""
         return self._of_all(_STATISTICS, self._own_statistics())
 
     def clear(self) -> Statistics:

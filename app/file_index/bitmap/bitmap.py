@@ -203,7 +203,7 @@ class BitmapIndex:
 
 
 def write(column: KeyColumn, version: int = VERSION_2, block_bytes: int = DEFAULT_BLOCK_BYTES) -> bytes:
-    """Write the index of a column. Raises IndexWriteError: an entry is longer than ``block_bytes``."""
+    """Write the index of a column. Raises IndexWriteError if an entry is longer than ``block_bytes``."""
     return join_parts(_parts(column, version, block_bytes))
 
 

@@ -106,7 +106,7 @@ def write_blocks(
 ) -> list[Buffer]:
     """Write the index of blocks and the block area of version 2; ``offsets`` and ``lengths``: by code.
 
-    Raises IndexWriteError: an entry is longer than a block.
+    Raises IndexWriteError if an entry is longer than a block.
     """
     entries = key_records(distinct.keys, column.space, np.stack([offsets, lengths], axis=1))
     space = block_bytes - _COUNT.size

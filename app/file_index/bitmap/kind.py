@@ -43,7 +43,7 @@ _ROWS_PER_VALUE: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class BitmapOptions:
-    """Layout of a bitmap index. Raises RequestError: there is no such layout."""
+    """Layout of a bitmap index. Raises RequestError if there is no such layout."""
 
     version: int = VERSION_2
     # Version 2: largest size of a block of entries.

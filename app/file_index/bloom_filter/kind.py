@@ -41,7 +41,7 @@ from app.types.roaring import Buffer
 
 @dataclass(frozen=True, slots=True)
 class BloomFilterOptions:
-    """Size of a bloom filter. Raises RequestError: there is no such filter, or a file cannot hold it."""
+    """Size of a bloom filter. Raises RequestError if there is no such filter, or a file cannot hold it."""
 
     items: int = DEFAULT_ITEMS
     fpp: float = DEFAULT_FPP

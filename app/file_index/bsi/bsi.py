@@ -166,7 +166,7 @@ def _extent(buffer: Buffer, at: int) -> Extent:
 
 
 def write(column: KeyColumn) -> bytes:
-    """Write the index of a column. Raises IndexWriteError: a value has no absolute value of 63 bits."""
+    """Write the index of a column. Raises IndexWriteError if a value has no absolute value of 63 bits."""
     keys = column.keys
     if isinstance(keys, BytesColumn):
         raise TypeError("bsi holds numbers")

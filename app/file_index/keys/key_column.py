@@ -48,7 +48,7 @@ class KeyColumn:
     def of(cls, array: pa.Array | pa.ChunkedArray, data_type: DataType, name: str) -> Self:
         """Read the keys of an Arrow array with one value a row, without copying where possible.
 
-        Raises IndexWriteError: no index takes values of this type, or the array holds others.
+        Raises IndexWriteError if no index takes values of this type, or the array holds others.
         """
         space = key_space(data_type)
         if space is None:

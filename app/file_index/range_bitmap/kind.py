@@ -40,7 +40,7 @@ from app.types.roaring import Buffer
 
 @dataclass(frozen=True, slots=True)
 class RangeBitmapOptions:
-    """Layout of a range-bitmap's dictionary. Raises RequestError: there is no such layout."""
+    """Layout of a range-bitmap's dictionary. Raises RequestError if there is no such layout."""
 
     # Largest size of a chunk's further keys; None for the default of the column's type.
     chunk_bytes: int | None = None

@@ -53,8 +53,8 @@ class Target:
     def of(cls, table: JobTable, version: Version, *, has_kinds: bool) -> Target:
         """Check and describe the latest version of a table.
 
-        Raises UnsupportedFormatError: rows cannot be written to it; the message has the reason. Raises
-        RequestError: an option of the table is wrong.
+        Raises UnsupportedFormatError if rows cannot be written to it; the message has the reason. Raises
+        RequestError if an option of the table is wrong.
         """
         directory = version.table.directory
         path = f"{directory}/schema/schema-{version.schema_id}"

@@ -29,11 +29,9 @@ Failure: TypeAlias = "tuple[IndexEntry, CorruptFileError | StorageError]"
 def read_directories(source: IndexSource, partitions: Sequence[_Entries]) -> list[PartitionIndex]:
     """Read the hash indexes of partitions, and merge those of each.
 
-    Raises:
-        CorruptIndexError: a file does not hold as many hashes as the manifest records.
-        StorageError: a file cannot be read.
-        PathNotAllowedError: a file is outside the places that the operator allows.
-        CorruptMetadataError: an entry names an impossible bucket.
+    Raises CorruptIndexError if a file does not hold as many hashes as the manifest records. Raises
+    StorageError if a file cannot be read. Raises PathNotAllowedError if a file is outside the places that the
+    operator allows. Raises CorruptMetadataError if an entry names an impossible bucket.
     """
     by_key = {_cache_key(source, entries): entries for entries in partitions}
     directories: dict[str, PartitionIndex] = source.caches.hash_indexes.get_or_load_many(

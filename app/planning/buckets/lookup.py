@@ -135,10 +135,8 @@ _NO_INDEX = {
 def answer_lookup(version: Version, request: LookupRequest) -> BucketLookup:
     """Find the bucket of each key.
 
-    Raises:
-        FilterError: the partition or a key does not fit the table.
-        CorruptIndexError: a hash index is damaged.
-        StorageError: a hash index cannot be read.
+    Raises FilterError if the partition or a key does not fit the table. Raises CorruptIndexError if a hash
+    index is damaged. Raises StorageError if a hash index cannot be read.
     """
     mode = version.schema.bucket_mode
     partition = NamedPartition.read(version.schema, request.partition)

@@ -66,10 +66,9 @@ def merge_units(
 ) -> MergeUnits:
     """Partitions files into units, bucket by bucket.
 
-    Args:
-        files: those that a read still has to see, ascending.
-        ranks: returns the ranks of the smallest and the largest key of files, among the keys of all of these.
-        one_version: compacted files hold at most one live version of a key (deletion vectors, first-row).
+    ``files``: those that a read still has to see, ascending.
+    ``ranks``: returns the ranks of the smallest and the largest key of files, among the keys of all of these.
+    ``one_version``: compacted files hold at most one live version of a key (deletion vectors, first-row).
     """
     buckets = _numbered(columns.bucket_keys[files])
     without_deletes = columns.delete_row_counts[files] == 0

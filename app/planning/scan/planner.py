@@ -99,11 +99,9 @@ def decide(
     ``claim`` claims memory: for an explanation before it begins, for rows as indexes find them, for files
     before they are listed.
 
-    Raises:
-        FilterError: the filter cannot be read, or does not fit.
-        LimitExceededError: the explanation or the rows need more memory than there is.
-        MemoryShortError: others have the memory at the moment.
-        SnapshotExpiredError: the version expired meanwhile.
+    Raises FilterError if the filter cannot be read, or does not fit. Raises LimitExceededError if the
+    explanation or the rows need more memory than there is. Raises MemoryShortError if others have the memory
+    at the moment. Raises SnapshotExpiredError if the version expired meanwhile.
     """
     started = time.perf_counter()
     with during(Phase.LOAD):

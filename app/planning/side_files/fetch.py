@@ -65,10 +65,9 @@ class Fronts:
     ) -> Self:
         """Read the first bytes of files.
 
-        Args:
-            before: data with which the data of ``contents`` begin.
-            claim: grows with the bytes read. A file that can never fit is a failure.
-            room: limit of fronts held, in bytes.
+        ``before``: data with which the data of ``contents`` begin.
+        ``claim``: grows with the bytes read. A file that can never fit is a failure.
+        ``room``: limit of fronts held, in bytes.
 
         Raises DeadlineExceededError, and MemoryShortError if others have the memory.
         """
@@ -160,10 +159,9 @@ class Payloads:
     ) -> Self:
         """Fetch the payloads of the requested indexes.
 
-        Args:
-            rows: int64, shape (n,): rows of the files in their manifest.
-            fronts: first bytes of each file, if held; payloads in them are not read again.
-            places: int64, shape (n,): position of each file's head in ``heads``.
+        ``rows``: int64, shape (n,): rows of the files in their manifest.
+        ``fronts``: first bytes of each file, if held; payloads in them are not read again.
+        ``places``: int64, shape (n,): position of each file's head in ``heads``.
         """
         extents_to_take: list[tuple[tuple[str, str], int, int, int]] = []
         for column, kind in sorted(requested):

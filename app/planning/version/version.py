@@ -79,11 +79,9 @@ class Version:
     def load(self) -> Loaded:
         """Read manifests and files at the first call; they stay for the request.
 
-        Raises:
-            LimitExceededError: they take too much memory, and cannot be spilled to the disk.
-            SnapshotExpiredError: the version expired.
-            CorruptMetadataError: a manifest, or the index manifest, is damaged.
-            UnsupportedFormatError: batch reads of the table see other rows.
+        Raises LimitExceededError if they take too much memory, and cannot be spilled to the disk. Raises
+        SnapshotExpiredError if the version expired. Raises CorruptMetadataError if a manifest, or the index
+        manifest, is damaged. Raises UnsupportedFormatError if batch reads of the table see other rows.
         """
         if self.loaded is None:
             if (refusal := self.schema.options.refusal) is not None:

@@ -95,7 +95,7 @@ class Decoder:
         ``line`` names the warehouse; the default is the one this thread works for. Callers claim memory
         inside the block, so that nobody holds memory while waiting for a slow file.
 
-        Raises DeadlineExceededError: the request's time was used up first.
+        Raises DeadlineExceededError if the request's time was used up first.
         """
         with self._lock:
             of_line = self._lines.setdefault(line or line_of_work(), _Line())
@@ -158,13 +158,11 @@ class Turn:
     def decode(self, kind: str, data: Buffer, columns: Sequence[str], memory_bytes: int) -> DecodedStream:
         """Decode columns of a file within ``memory_bytes``.
 
-        Args:
-            kind: ``ORC`` or ``Parquet``.
-            columns: dotted names.
+        ``kind``: ``ORC`` or ``Parquet``.
+        ``columns``: dotted names.
 
-        Raises:
-            MemoryShortError: there is no process, and none can be started.
-            DeadlineExceededError: the request's time was used up first.
+        Raises MemoryShortError if there is no process, and none can be started. Raises DeadlineExceededError
+        if the request's time was used up first.
         """
         check_deadline()
         remaining, seconds = remaining_seconds(), self.decoder.seconds
@@ -224,7 +222,7 @@ class _Process:
         return self.popen.poll() is None
 
     def ask(self, request: Mapping[str, Any], data: Buffer, seconds: float) -> DecodedStream:
-        """Send a file, read the answer. TimeoutError: it is late; OSError, ValueError: the process ended."""
+        """Send a file, read the answer. Raises TimeoutError if it is late. Raises OSError or ValueError if the process ended."""
         self._socket.settimeout(seconds)
         self._channel.write(json.dumps(request).encode() + b"\n")
         self._channel.write(data)

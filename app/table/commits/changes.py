@@ -39,7 +39,7 @@ class Expectations:
     hash_indexes: Mapping[bytes, frozenset[str]] = field(default_factory=dict)
 
     def check(self, manifests: Sequence[Manifest], index_entries: Collection[IndexEntry]) -> None:
-        """Check a snapshot. CommitConflictError: another commit has changed the state."""
+        """Check a snapshot. Raises CommitConflictError if another commit has changed the state."""
         if self.sequences:
             now = highest_sequences(manifests)
             for (partition, bucket), expected in self.sequences.items():
@@ -121,7 +121,7 @@ class Changes:
     def check(
         self, manifests: Sequence[Manifest], index_entries: Collection[IndexEntry], mode: BucketMode
     ) -> None:
-        """Check that the changes fit a snapshot. CommitConflictError: they do not."""
+        """Check that the changes fit a snapshot. Raises CommitConflictError if they do not."""
         vectors = [
             (entry, vector.data_file)
             for entry in self.index_files

@@ -235,7 +235,7 @@ _Key: TypeAlias = tuple[str, str] | tuple[str, bytes, int]
 def combine(previous: IndexManifest, changes: Sequence[IndexEntry], mode: BucketMode) -> IndexManifest:
     """Apply the changes of a commit: remaining entries in order, then the additions.
 
-    CommitConflictError: a table without buckets lacks a file that is removed, or already has a file or vector
+    Raises CommitConflictError if a table without buckets lacks a file that is removed, or already has a file or vector
     that is added.
     """
     for entry in previous.entries:
@@ -300,7 +300,7 @@ def _remove(entries: dict[_Key, IndexEntry], entry: IndexEntry, mode: BucketMode
 def _claim(
     entries: Mapping[_Key, IndexEntry], owners: dict[str, str], entry: IndexEntry, mode: BucketMode
 ) -> None:
-    """Record the entry as owner of its data files' vectors. CommitConflictError: name or vector exist."""
+    """Record the entry as owner of its data files' vectors. Raises CommitConflictError if name or vector exist."""
     name = entry.file.file_name
     if _key(entry, mode) in entries:
         raise CommitConflictError(f"index file {name!r} cannot be added: its name exists already")

@@ -198,7 +198,7 @@ class Manifest:
         return plain
 
     def side_indexes(self) -> BytesColumn:
-        """Name the index side files, null where a file has none. CorruptMetadataError: a file has several."""
+        """Name the index side files, null where a file has none. Raises CorruptMetadataError if a file has several."""
         rows = np.flatnonzero(self.extra_files.ends_with(FILE_INDEX_SUFFIX.encode()))
         if not len(rows):
             return BytesColumn.nulls(len(self))

@@ -68,9 +68,8 @@ _STREAMS: dict[str, Callable[[], _Decompressor]] = {
 def expand(codec: str, block: Buffer, limit: int) -> Buffer:
     """Expand a block to at most ``limit`` bytes.
 
-    Raises:
-        CorruptMetadataError: the block is damaged, or expands to more than ``limit`` bytes.
-        UnsupportedFormatError: the codec is not in the table above.
+    Raises CorruptMetadataError if the block is damaged, or expands to more than ``limit`` bytes. Raises
+    UnsupportedFormatError if the codec is not in the table above.
     """
     match codec:
         case "null":

@@ -59,7 +59,7 @@ def partition_json(row: bytes, schema: TableSchema) -> dict[str, Json]:
 def partition_path(partition: bytes, schema: TableSchema) -> str:
     """Return the directory of a partition, ``a=1/b=x``; empty for tables without partitions.
 
-    UnsupportedFormatError: values of a column's type have no fixed text.
+    Raises UnsupportedFormatError if values of a column's type have no fixed text.
     """
     columns = zip(schema.partition_fields, partition_values(partition, schema), strict=True)
     return "/".join(
@@ -71,7 +71,7 @@ def partition_path(partition: bytes, schema: TableSchema) -> str:
 def partition_names(partition: bytes, schema: TableSchema) -> list[Sequence[str]]:
     """Return the names that writers give the directory of each partition column, the engine's first.
 
-    UnsupportedFormatError: as :func:`partition_path`.
+    Raises UnsupportedFormatError as :func:`partition_path` does.
     """
     levels: list[Sequence[str]] = []
     for column, value in zip(schema.partition_fields, partition_values(partition, schema), strict=True):

@@ -118,7 +118,7 @@ def row_hash(row: _Buffer) -> int:
 def read_row(buffer: _Buffer, types: Sequence[DataType]) -> tuple[Value | None, ...]:
     """Read exactly one serialized row, number of fields included.
 
-    Fields of types without values here (ARRAY, MAP, ROW, ...) read as None. CorruptMetadataError: another
+    Fields of types without values here (ARRAY, MAP, ROW, ...) read as None. Raises CorruptMetadataError if another
     number of fields, or a value outside the row.
     """
     row = read_row_bytes(buffer, len(types))
@@ -136,7 +136,7 @@ def read_row(buffer: _Buffer, types: Sequence[DataType]) -> tuple[Value | None, 
 def read_row_bytes(buffer: _Buffer, fields: int) -> bytes:
     """Return the row inside a serialized row, checked to have ``fields`` fields and a slot for each.
 
-    CorruptMetadataError: another number of fields, or bytes that end before the last slot.
+    Raises CorruptMetadataError for another number of fields, or bytes that end before the last slot.
     """
     if len(buffer) < _ARITY.size:
         raise CorruptMetadataError(

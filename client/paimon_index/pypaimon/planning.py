@@ -64,7 +64,7 @@ def planned(
     pypaimon's, and ``predicate`` of its ``new_read_builder().new_predicate_builder()``. Several URLs are
     tried in turn; without ``warehouse`` the table's URL determines it.
 
-    Raises TypeError, ValueError: an argument is none that could ever be planned with.
+    Raises TypeError or ValueError if an argument is none that could ever be planned with.
     """
     if not hasattr(table, "new_read_builder"):
         raise TypeError(f"table is a {type(table).__name__}: give what pypaimon's catalog.get_table returns")

@@ -42,7 +42,7 @@ _ADDED: Final = (0, 2)
 class Frames:
     """Makes a DataFrame of the named columns of a scan.
 
-    Raises UnsupportedTableError: a file, column or merge would not be read exactly.
+    Raises UnsupportedTableError if a file, column or merge would not be read exactly.
     """
 
     def __init__(self, spark: SparkSession, scan: Scan, names: Collection[str], access: StoreAccess) -> None:

@@ -38,7 +38,7 @@ _KEY: Final = "_paimon_index_key"
 class KeyLists:
     """The lists of one read: keys by the name of their column.
 
-    Raises ValueError: keys are not of one type, or a DataFrame has not exactly one column. TypeError: the
+    Raises ValueError if keys are not of one type, or a DataFrame has not exactly one column. Raises TypeError if the
     lists have no names.
     """
 

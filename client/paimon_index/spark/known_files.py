@@ -60,7 +60,7 @@ def known_files(
 ) -> DataFrame:
     """Rows of Parquet or ORC files, each given by its literal URI and its length in bytes.
 
-    Raises UnsupportedSessionError: the session does not read the log.
+    Raises UnsupportedSessionError if the session does not read the log.
     """
     with TemporaryDirectory(prefix="paimon-index-") as directory:
         log = Path(directory) / _LOG

@@ -51,31 +51,28 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
     The table is planned once, now: the DataFrame stays with this snapshot, whatever is committed later. The
     condition is read as in this session, time zone included, and applied to the rows.
 
-    Args:
-        spark: a classic session (not Spark Connect) of Spark 4.
-        url: base URL of the service, or several.
-        table: ``warehouse.database.table``, with the service's name of the warehouse.
-        where: a condition as text, as after WHERE, or an expression of Spark.
-        in_lists: keys by column, such as those of a join's small side; a row must have one of each list. Keys
-            are Python values, an Arrow array, or a DataFrame of one column, which is computed here.
-        columns: columns in the order of the result; default: all.
-        snapshot_id: version to read; default: the latest.
-        tag: version to read, in place of a snapshot.
-        branch: default: the main one.
-        token: secret for the service; it stays in the driver.
-        reader: ``auto`` reads most files with Spark's own readers; by positions, in Python, it reads files
-            with deleted rows, few rows of many bytes, and many small objects of S3. ``rows`` reads all files
-            by positions.
-        on_unavailable: ``scan`` reads ``table`` through the session's catalog of the warehouse's name if the
-            service does not answer.
-        deadline_seconds: time for the first files of a plan, and then for each further piece.
+    ``spark``: a classic session (not Spark Connect) of Spark 4.
+    ``url``: base URL of the service, or several.
+    ``table``: ``warehouse.database.table``, with the service's name of the warehouse.
+    ``where``: a condition as text, as after WHERE, or an expression of Spark.
+    ``in_lists``: keys by column, such as those of a join's small side; a row must have one of each list. Keys
+    are Python values, an Arrow array, or a DataFrame of one column, which is computed here.
+    ``columns``: columns in the order of the result; default: all.
+    ``snapshot_id``: version to read; default: the latest.
+    ``tag``: version to read, in place of a snapshot.
+    ``branch``: default: the main one.
+    ``token``: secret for the service; it stays in the driver.
+    ``reader``: ``auto`` reads most files with Spark's own readers; by positions, in Python, it reads files
+    with deleted rows, few rows of many bytes, and many small objects of S3. ``rows`` reads all files by
+    positions.
+    ``on_unavailable``: ``scan`` reads ``table`` through the session's catalog of the warehouse's name if the
+    service does not answer.
+    ``deadline_seconds``: time for the first files of a plan, and then for each further piece.
 
-    Raises:
-        ServiceError: the service answers with a problem.
-        UnavailableError: it does not answer.
-        UnsupportedSessionError: the session is one of Spark Connect.
-        UnsupportedTableError: the rows might differ from the engine's; nothing is read.
-        TypeError, ValueError: an argument is invalid, or a column is unknown.
+    Raises ServiceError if the service answers with a problem. Raises UnavailableError if it does not answer.
+    Raises UnsupportedSessionError if the session is one of Spark Connect. Raises UnsupportedTableError if the
+    rows might differ from the engine's; nothing is read. Raises TypeError or ValueError if an argument is
+    invalid, or a column is unknown.
     """
     check_session(spark)
     check_where(where)

@@ -54,7 +54,7 @@ _SECONDS: Final = re.compile(r"\d+(\.\d+)?")
 def register(spark: SparkSession) -> None:
     """Register the source in a session of Spark 4 under the name ``paimon_index``.
 
-    With Spark Connect, this package must be installed where the server plans. Raises UnsupportedSessionError:
+    With Spark Connect, this package must be installed where the server plans. Raises UnsupportedSessionError if
     the Python that Spark makes sources in lacks this package.
     """
     if not is_classic(spark):

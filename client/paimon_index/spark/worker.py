@@ -94,7 +94,7 @@ def _as_one(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def read_file(file: FileRows, schema: pa.Schema, filesystems: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one file; cache opened filesystems by the front of their URIs.
 
-    Raises FileNotFoundError: the file is gone. Raises ValueError: pyarrow has no filesystem for the URI, or a
+    Raises FileNotFoundError if the file is gone. Raises ValueError if pyarrow has no filesystem for the URI, or a
     position lies behind the file's end.
     """
     uri, file_format, packed, is_deleted = file
