@@ -14,11 +14,11 @@
     │   ├── PageTokenError          a page token that is forged or belongs to another request
     │   └── CommitConflictError     changes that conflict with another commit
     ├── NotFoundError               warehouse, database, table, snapshot, tag, branch or file
-    │   ├── UnknownPlaceError       a warehouse or database; callers may not learn all names
+    │   ├── UnknownPlaceError       a warehouse or database. Callers may not learn all names
     │   └── SnapshotExpiredError    the snapshot went away while it was read
     ├── PathNotAllowedError         a path leaves its warehouse, or is outside the external roots
-    ├── JobError                    a job cannot be done; its table is as it was
-    ├── SettingsError               the operator's settings cannot be used; nothing starts
+    ├── JobError                    a job cannot be done. Its table is as it was
+    ├── SettingsError               the operator's settings cannot be used. Nothing starts
     ├── OverloadedError             more requests than the process can serve at once
     │   ├── MemoryShortError        the process would leave its memory limit
     │   └── BusyError               the limit of requests in flight is reached
@@ -82,11 +82,11 @@ class UnsupportedFormatError(PaimonIndexError):
 
 
 class RequestError(PaimonIndexError):
-    """The caller erred; the message says how to ask instead."""
+    """The caller erred. The message says how to ask instead."""
 
 
 class FilterError(RequestError):
-    """A filter, literal, key or partition that does not fit; ``position``: 0-based character in its text."""
+    """A filter, literal, key or partition that does not fit. ``position``: 0-based character in its text."""
 
     def __init__(self, message: str, *, column: str | None = None, position: int | None = None) -> None:
         self.column = column
@@ -95,7 +95,7 @@ class FilterError(RequestError):
 
 
 class IndexWriteError(RequestError):
-    """A column, type or value that an index cannot hold; ``row``: 0-based, if one value is to blame."""
+    """A column, type or value that an index cannot hold. ``row``: 0-based, if one value is to blame."""
 
     def __init__(self, message: str, *, column: str, row: int | None = None) -> None:
         self.column = column
@@ -117,7 +117,7 @@ class PageTokenError(RequestError):
 
 
 class CommitConflictError(RequestError):
-    """Changes that conflict with a commit; rebuilt on the latest snapshot, they may succeed."""
+    """Changes that conflict with a commit. Rebuilt on the latest snapshot, they may succeed."""
 
 
 class NotFoundError(PaimonIndexError):
@@ -145,7 +145,7 @@ class UnknownPlaceError(NotFoundError):
 
 
 class SnapshotExpiredError(NotFoundError):
-    """A snapshot whose files went away while they were read; a new request reads a newer one."""
+    """A snapshot whose files went away while they were read. A new request reads a newer one."""
 
     def __init__(self, message: str, *, path: str | None = None) -> None:
         self.path = path
@@ -161,15 +161,15 @@ class PathNotAllowedError(PaimonIndexError):
 
 
 class JobError(PaimonIndexError):
-    """A job that failed; the message says why. Its table is unchanged."""
+    """A job that failed. The message says why. Its table is unchanged."""
 
 
 class SettingsError(PaimonIndexError):
-    """Settings that cannot be used; the message has one line per setting."""
+    """Settings that cannot be used. The message has one line per setting."""
 
 
 class OverloadedError(PaimonIndexError):
-    """More requests than this process can serve at once; a later one may succeed."""
+    """More requests than this process can serve at once. A later one may succeed."""
 
 
 class MemoryShortError(OverloadedError):
@@ -177,7 +177,7 @@ class MemoryShortError(OverloadedError):
 
 
 class BusyError(OverloadedError):
-    """A request over the limit of those in flight; ``pause_seconds``: estimated wait for a free place."""
+    """A request over the limit of those in flight. ``pause_seconds``: estimated wait for a free place."""
 
     def __init__(self, message: str, *, limit: int, pause_seconds: int) -> None:
         self.limit = limit
@@ -198,7 +198,7 @@ class FileMissingError(StorageError):
 
 
 class UncertainCommitError(StorageError):
-    """A commit with an unknown outcome; the message says how to find out."""
+    """A commit with an unknown outcome. The message says how to find out."""
 
 
 class DeadlineExceededError(StorageError):

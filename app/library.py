@@ -1,6 +1,6 @@
 """The library: answers in the caller's own process, without a server; ``docs/library.md`` has examples.
 
-``from app import open_service`` is the entry point; requests, answers and errors are here. Importing it
+``from app import open_service`` is the entry point. Requests, answers and errors are here. Importing it
 imports no web framework.
 """
 
@@ -79,7 +79,7 @@ __all__ = [
 def open_service(warehouses: Mapping[str, str], **settings: object) -> Iterator[IndexService]:
     """Open a service over warehouses for the time of a ``with`` block.
 
-    Threads may share the service; its caches serve all of them. ``settings``: settings of
+    Threads may share the service. Its caches serve all of them. ``settings``: settings of
     ``docs/settings.md`` in lower case, such as ``page_size`` or ``memory_bytes``. They win over environment
     variables ``PAIMON_INDEX_*``. Raises SettingsError if a warehouse cannot be opened, or a setting is wrong.
     """

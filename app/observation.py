@@ -79,8 +79,8 @@ class StorageCall:
 class PlanObserved:
     """Totals of a plan.
 
-    ``skipped``: files left out, by step and kind of index; the latter is empty for other steps.
-    ``files_spared``: files that indexes left out; 0 for further pages of a plan.
+    ``skipped``: files left out, by step and kind of index. The latter is empty for other steps.
+    ``files_spared``: files that indexes left out. 0 for further pages of a plan.
     """
 
     files: int
@@ -101,7 +101,7 @@ class Observer:
     """Receives events from any thread. The base class ignores them."""
 
     def phase(self, phase: Phase) -> AbstractContextManager[None]:  # noqa: ARG002 - for subclasses
-        """Mark the enclosed work as a phase; the phase around it pauses meanwhile."""
+        """Mark the enclosed work as a phase. The phase around it pauses meanwhile."""
         return _NOTHING
 
     def spent(self, phase: Phase, seconds: float) -> None:

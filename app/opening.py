@@ -96,7 +96,10 @@ def _real(url: str) -> str:
 
 
 def signing_key(settings: Settings) -> bytes:
-    """Return signing key, empty for a private cache. Raises SettingsError if it is unreadable or too short."""
+    """Return signing key, empty for a private cache.
+
+    Raises SettingsError if it is unreadable or too short.
+    """
     if settings.shared_cache_private:
         return b""
     variable = f"{ENVIRONMENT_PREFIX}SHARED_CACHE_KEY"

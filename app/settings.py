@@ -1,7 +1,7 @@
 """Settings of the operator: environment variables ``PAIMON_INDEX_*``, checked before the service starts.
 
 Arguments of :meth:`Settings.load` (the flags of the command line) win over the environment.
-``docs/settings.md`` describes every field; a test compares the two.
+``docs/settings.md`` describes every field. A test compares the two.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ OpenOrToken = Literal["open", "token"]
 
 
 class Settings(BaseSettings):
-    """The service's settings; attribute ``page_size`` is the variable ``PAIMON_INDEX_PAGE_SIZE``."""
+    """The service's settings. Attribute ``page_size`` is the variable ``PAIMON_INDEX_PAGE_SIZE``."""
 
     model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, frozen=True, extra="forbid")
 

@@ -38,7 +38,7 @@ def hint(
 ) -> str:
     """Text after a message about an unknown word: similar names, and the existing ones.
 
-    ``plural``: noun for the names; None lists none of them. ``also``: existing names by other words for
+    ``plural``: noun for the names. None lists none of them. ``also``: existing names by other words for
     them. Returns ``: did you mean 'fee'? Columns: day, fee``, or less.
     """
     names = list(islice(candidates, _MOST_NAMES + 1))
@@ -72,7 +72,7 @@ def alike(word: str, candidates: Sequence[str], also: Mapping[str, str] = {}) ->
 
 
 def listed(names: Sequence[str]) -> str:
-    """Join names with commas; of many, the first ones."""
+    """Join names, or the first of many, with commas."""
     shown = [f"{name:.{_MOST_CHARACTERS}}" for name in names[:_MOST_LISTED]]
     if len(names) > len(shown):
         more = "many" if len(names) > _MOST_NAMES else len(names) - len(shown)

@@ -53,7 +53,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
 
 
 class Role(StrEnum):
-    """Rights of a caller; each role may read."""
+    """Rights of a caller. Each role may read."""
 
     READER = "reader"
     ADMIN = "admin"
@@ -123,7 +123,7 @@ class TokenBook:
         return cls(callers)
 
     def find(self, secret: bytes) -> Caller | None:
-        """Return the caller of a secret, possibly expired; None if there is none."""
+        """Return the caller of a secret, possibly expired. Return None if there is none."""
         sought = hashlib.sha256(secret).digest()
         # The look-up by first bytes may leak timing, but callers cannot choose the digest of what they send.
         for digest, caller in self._callers.get(sought[:_LOOKED_UP], ()):
@@ -205,7 +205,7 @@ def _explain(error: ValidationError) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if all addresses of a host name or number are loopback; False if it is unknown."""
+    """Return True if all addresses of a host name or number are loopback. False if it is unknown."""
     written = ip_address(host)
     if written is not None:
         return written.is_loopback
@@ -218,7 +218,7 @@ def is_loopback(host: str) -> bool:
 
 
 def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Parse an address, an IPv4 address in IPv6 form as IPv4; None for a name."""
+    """Parse an address, an IPv4 address in IPv6 form as IPv4. Return None for a name."""
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -238,7 +238,7 @@ _STOP_SECONDS: Final = 5.0
 class TokenFile:
     """Tokens by their secrets, as the file lists them now.
 
-    ``path``: must be usable at first. ``warehouses``: configured names; the log warns of tokens for others.
+    ``path``: must be usable at first. ``warehouses``: configured names. The log warns of tokens for others.
     Raises SettingsError if the file cannot be read, or is no list of tokens.
     """
 
@@ -257,7 +257,7 @@ class TokenFile:
         return len(self._book)
 
     def find(self, secret: bytes) -> Caller | None:
-        """Return the caller of a secret, possibly expired; None if there is none."""
+        """Return the caller of a secret, possibly expired. Return None if there is none."""
         return self._book.find(secret)
 
     def start(self) -> None:

@@ -128,7 +128,7 @@ class Prices:
     thousand_calls: float | None = None
 
     def of(self, bytes_read: int, calls: int) -> float | None:
-        """Return the price of a read; None without prices."""
+        """Return the price of a read. Return None without prices."""
         if self.terabyte is None and self.thousand_calls is None:
             return None
         terabytes, thousands = bytes_read / _TERABYTE, calls / _THOUSAND

@@ -1,6 +1,6 @@
 """Surveys the file indexes of a table by manifests and index heads.
 
-Heads are read for a sample of data files, spread evenly over the table; counts from manifests cover all
+Heads are read for a sample of data files, spread evenly over the table. Counts from manifests cover all
 files. A few bitmaps of each column are asked for their cardinality.
 """
 

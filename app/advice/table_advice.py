@@ -1,4 +1,4 @@
-"""Advises on indexes of a table, from manifests and index heads (:mod:`app.advice.survey`); reads no data.
+"""Advises on indexes of a table, from manifests and index heads (:mod:`app.advice.survey`). Reads no data.
 
 ========================  ====================================================================================
 subject                   advised where
@@ -152,7 +152,7 @@ class _Adviser:
     parameters: dict[str, str] = field(default_factory=dict)
 
     def advice(self) -> Iterator[Advice]:
-        """Yield every piece of advice; for each index, the first that applies."""
+        """Yield every piece of advice, for each index the first that applies."""
         for key in self.survey.keys:
             sampled = self.survey.sampled.get(key, NO_INDEX)
             reasons: list[Iterator[Advice]] = [self._missing(*key)]
@@ -228,7 +228,7 @@ class _Adviser:
         return changed | self.parameters
 
     def command(self, advice: Sequence[Advice]) -> str:
-        """Return the job that follows all advice for existing files; it removes only what it names."""
+        """Return the job that follows all advice for existing files. It removes only what it names."""
         survey, table, words = self.survey, self.survey.version.table, []
         name, url = f"{table.database}.{table.name}", survey.version.source.warehouse.public_url.rstrip("/")
         if not table.is_at_its_name:
@@ -427,7 +427,7 @@ def statements(version: Version, options: Mapping[str, str | None]) -> list[str]
 
 
 def _items(column: str, rows: int) -> dict[str, str]:
-    """Return the option that sizes bloom filters for a file's rows; columns with a dot have none."""
+    """Return the option that sizes bloom filters for a file's rows. Columns with a dot have none."""
     name = f"file-index.{BLOOM_FILTER}.{column}.items"
     return {} if "." in column else {name: str(rounded_items(rows))}
 

@@ -301,7 +301,10 @@ class _Trial:
     def _read(
         self, file: int, written: TableSchema, names: set[str]
     ) -> Iterator[tuple[Claim, Mapping[str, pa.ChunkedArray]]]:
-        """Yield the claim and columns of a file, by name in its schema; nothing without time or memory."""
+        """Yield the claim and columns of a file, by name in its schema.
+
+        Yield nothing without time or memory.
+        """
         check_deadline()
         version = self.version
         path = version.source.data.data_file(version.files().entry(file))
@@ -362,7 +365,7 @@ class _Trial:
         definition: IndexDefinition,
         built_bytes: int,
     ) -> bytes | None:
-        """Build an index; None if the file lacks the column, or an error prevents it."""
+        """Build an index. Return None if the file lacks the column, or an error prevents it."""
         if column is None:
             return None
         name, key = split_map_key(column.name)
@@ -383,7 +386,10 @@ class _Trial:
         return self.version.file_schema(int(self.version.files().columns.schema_ids[file]))
 
     def _field_in_file(self, written: TableSchema, column: str) -> DataField | None:
-        """Return a column, or one key of it, in the file; None if the file lacks it or has another type."""
+        """Return a column, or one key of it, in the file.
+
+        Return None if the file lacks it or has another type.
+        """
         name, key = split_map_key(column)
         current = self.version.schema.by_name[name]
         field = written.by_id.get(current.id)

@@ -17,7 +17,7 @@ facets              an index with the rows of each value: bitmap, range bitmap o
 
 Values of partition columns are always known. All other files are *open*, unless they cannot change a value:
 files that merge, and files whose index is missing or leaves a doubt. They widen each value to a range that
-surely holds it; a caller who reads just these files, and adds their values to the settled ones, has the exact
+surely holds it. A caller who reads just these files, and adds their values to the settled ones, has the exact
 answer.
 
 Values of CHAR are padded, those of FLOAT and DOUBLE have no exact sum, and timestamps of more than six digits
@@ -40,7 +40,7 @@ from app.work import LEDGER, Claim
 
 
 def aggregate(version: Version, request: AggregateRequest, limits: Limits) -> AggregateAnswer:
-    """Compute the aggregates of a version; ignore the request's selector.
+    """Compute the aggregates of a version. Ignore the request's selector.
 
     Raises FilterError if the filter cannot be read, a column is missing, or groups are asked for more than
     counts. Raises RequestError if a function or a group is not defined for its column, or a sum exceeds its

@@ -45,7 +45,7 @@ class Facets:
     _sizes: dict[Any, tuple[Value | None, int]] = field(default_factory=dict)
 
     def take(self, files: NDArray[np.int64]) -> list[int]:
-        """Count the rows of files whose matching rows are known; return files whose values are not."""
+        """Count the rows of files whose matching rows are known. Return files whose values are not."""
         if self.column.id in self.question.doubts:
             return [int(file) for file in files]
         if self._position is not None:
@@ -139,7 +139,7 @@ def _cached_counts(
 def _count_all(
     version: Version, state: PlanState, column: DataField, files: NDArray[np.int64]
 ) -> _Counts | None:
-    """Count all rows of files by value; None if an index does not determine them."""
+    """Count all rows of files by value. Return None if an index does not determine them."""
     counts: Counter[Value | None] = Counter()
     remaining = len(files)
     for values in open_files(version, state, files, [column.id], []):

@@ -36,7 +36,7 @@ class ResolvedRequest:
     def of(cls, version: Version, request: AggregateRequest) -> ResolvedRequest:
         """Resolve the columns of a request.
 
-        Raises FilterError for a missing column, or groups with more than counts by one column; RequestError
+        Raises FilterError for a missing column, or groups with more than counts by one column. RequestError
         if a function or a group is not defined for its column.
         """
         names = Names(version.schema.fields, version.relation)

@@ -60,7 +60,7 @@ class _Sum:
 
     @property
     def value(self) -> Value | None:
-        """The result; None is SQL's NULL."""
+        """The result. None is SQL's NULL."""
         if self.function is Function.COUNT:
             return self.count
         if self.function is Function.SUM:
@@ -103,7 +103,7 @@ class Totals:
             self._parts.append(_Part(aggregate, column, is_known, settled, determined))
 
     def take(self, files: NDArray[np.int64]) -> list[int]:
-        """Add files whose matching rows are determined; return those that leave an aggregate open.
+        """Add files whose matching rows are determined. Return those that leave an aggregate open.
 
         A file is settled for all aggregates or for none: callers add their own values of the others. Still,
         its value of one aggregate narrows the bounds of that one.
@@ -185,7 +185,7 @@ class Totals:
         return alike
 
     def _counts_at_once(self, part: _Part, files: NDArray[np.int64], at: NDArray[np.int64]) -> Counts:
-        """Count values of files without indexes; ``at``: their positions in the statistics."""
+        """Count values of files without indexes. ``at``: their positions in the statistics."""
         if part.column is None:
             return ((0, int(self.state.rows_left[files].sum())),)
         if not self._is_plain(part.column):
@@ -195,7 +195,7 @@ class Totals:
         return [(value, count) for value, count in counts if value is not None]
 
     def _take_file(self, values: FileValues) -> bool:
-        """Add a file's index; return True if it determines every aggregate."""
+        """Add a file's index. Return True if it determines every aggregate."""
         counts: dict[int, Counts] = {}
         for number, part in enumerate(self._parts):
             if part.column is None or part.is_known[values.file] or self._is_doubted(part.column):
@@ -266,7 +266,7 @@ class Totals:
 
 
 def _holds(data_type: DataType, value: Value | None) -> bool:
-    """Return True if a type can hold a value; sums may exceed theirs."""
+    """Return True if a type can hold a value. Sums may exceed theirs."""
     if not isinstance(value, int):
         return True
     if data_type.root is TypeRoot.DECIMAL:

@@ -64,7 +64,7 @@ class FileValues:
     def row_index(self, column: DataField, *, counts_only: bool = False) -> tuple[RowIndex, KeySpace]:
         """Open an index that has the rows of each value of a column, or at least which rows have one.
 
-        Raises NotKnownError without such an index, or if values that differ may share a key in it;
+        Raises NotKnownError without such an index, or if values that differ may share a key in it.
         CorruptIndexError if it is damaged.
         """
         space, written = key_space(column.type), self._written.get(column.id)
@@ -118,7 +118,7 @@ def open_files(
     columns: Collection[int],
     warnings: list[str],
 ) -> Iterator[FileValues]:
-    """Yield files with their indexes on columns; without an index, or with a warning, if it is damaged."""
+    """Yield files with their indexes on columns: None, and a warning, for a damaged one."""
     indexes, schema_ids = FileIndexes(version), state.files.columns.schema_ids
     has_index = np.zeros(len(files), np.bool_)
     if columns and version.schema.options.file_index_read:
@@ -162,7 +162,7 @@ def partition_counts(
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """The range of values in open files; None for an unknown end."""
+    """The range of values in open files, with None for an unknown end."""
 
     low: Value | None = None
     high: Value | None = None
@@ -211,7 +211,7 @@ def _low_end(stored: Value, data_type: DataType) -> Value:
 
 
 def _high_end(stored: Value, data_type: DataType) -> Value | None:
-    """Return an upper bound of values, stored or read, up to this stored one; None if unknown."""
+    """Return an upper bound of values, stored or read, up to this stored one. Return None if unknown."""
     if data_type.root is TypeRoot.CHAR and isinstance(stored, bytes):
         # A prefix of the bound that continues below a blank is above it when padded.
         return None if any(byte < _BLANK[0] for byte in stored) else as_read(stored, data_type)

@@ -174,7 +174,7 @@ def operation(
 ) -> dict[str, Any]:
     """Describe a route to FastAPI.
 
-    ``answer``: shape of the answer in JSON; None if it has only other forms. ``tagged``: answers have an
+    ``answer``: shape of the answer in JSON. None if it has only other forms. ``tagged``: answers have an
     ``ETag``, and are 304 for callers who send it. ``streams``: descriptions of other forms of the answer, by
     media type.
     """
@@ -208,7 +208,7 @@ _ABOUT: Final = {"title", "description", "default", "examples"}
 
 
 class _Bodies(GenerateJsonSchema):
-    """Schemas of requests, by the names that bodies have in the contract; null is an absent member."""
+    """Schemas of requests, by the names that bodies have in the contract. Null is an absent member."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         made = super().model_schema(schema) | {"title": _body_name(schema["cls"].__name__)}

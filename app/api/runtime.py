@@ -32,7 +32,7 @@ Watched: TypeAlias = tuple[TableRef, SnapshotSelector]
 
 
 class TableLooks:
-    """Polls tables for newer versions for all waiting callers; used by the event loop alone.
+    """Polls tables for newer versions for all waiting callers. Used by the event loop alone.
 
     However many callers wait for a commit to a table, one poll a second reads it. After a commit, few callers
     at a time have their answers computed, so that they do not push each other out of the queue of requests.
@@ -93,8 +93,8 @@ _UNWATCHED_SECONDS = 0.05
 class Runtime:
     """State of a running service, and a copy of it for each request.
 
-    ``bulkheads``: threads for blocking work, by warehouse; None for requests about no warehouse. ``parsers``:
-    threads for parsing large bodies, by warehouse. ``receive``: awaits the caller's disconnect; None outside
+    ``bulkheads``: threads for blocking work, by warehouse. None for requests about no warehouse. ``parsers``:
+    threads for parsing large bodies, by warehouse. ``receive``: awaits the caller's disconnect. None outside
     of requests.
     """
 

@@ -4,7 +4,7 @@ Within a partition, the first of these steps that applies decides:
 
 1. *existing*: the bucket of the key's hash in the partition's hash index, or in an earlier assignment.
 2. *non_full*: the assigner's first own bucket, in the order of a Java HashMap, with fewer rows than the
-   target; full ones are never tried again.
+   target. Full ones are never tried again.
 3. *new*: the lowest own bucket not in use, if the partition has none yet, or if the highest bucket that this
    **assigner** has handed out is below the limit.
 4. *random*: any own bucket in use, however full.
@@ -64,7 +64,7 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Group:
-    """Keys of a batch in one partition; positions are those in the batch."""
+    """Keys of a batch in one partition. Positions are those in the batch."""
 
     partition: bytes
     state: PartitionState
@@ -118,9 +118,9 @@ class _Group:
 
 
 class HashBucketAssigner:
-    """Assigns buckets in all partitions of its keys; it has state, so one thread at a time may use it.
+    """Assigns buckets in all partitions of its keys. It has state, so one thread at a time may use it.
 
-    ``load`` is called when a partition is first met. ``source`` makes free choices; None for a random seed.
+    ``load`` is called when a partition is first met. ``source`` makes free choices. None for a random seed.
     """
 
     def __init__(self, options: AssignerOptions, load: LoadIndex, source: RandomSource | None = None) -> None:

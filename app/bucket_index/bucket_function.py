@@ -8,7 +8,7 @@ mod        the value modulo n, never negative; one key column of type INT or BIG
 hive       ``(h & 0x7fffffff) % n`` where h starts at 0 and is ``31 * h + hash(field)`` per field
 =========  ============================================================================================
 
-Hash of one field under ``hive``, in wrapping 32-bit arithmetic; a null of any type hashes to 0:
+Hash of one field under ``hive``, in wrapping 32-bit arithmetic. A null of any type hashes to 0:
 
 ===============================  ======================================================================
 type                             hash

@@ -33,12 +33,15 @@ _RANGE: Final = np.iinfo(np.int32)
 
 
 def read(buffer: Buffer) -> Hashes:
-    """Decode hashes in the order of the file; any bytes are valid."""
+    """Decode hashes in the order of the file. Any bytes are valid."""
     return np.frombuffer(buffer, _STORED, len(buffer) // _STORED.itemsize).astype(np.int32)
 
 
 def read_whole(buffer: Buffer, meta: IndexFileMeta) -> Hashes:
-    """Decode the hashes of a complete file. Raises CorruptIndexError if its size differs from the manifest's."""
+    """Decode the hashes of a complete file.
+
+    Raises CorruptIndexError if its size differs from the manifest's.
+    """
     # A commit with a new hash rewrites the whole file: a hash lost here would be lost for good, and its keys
     # would be assigned again.
     expected = meta.row_count * _STORED.itemsize
@@ -56,7 +59,10 @@ def write(hashes: HashNumbers) -> bytes:
 
 
 def as_hashes(numbers: HashNumbers) -> Hashes:
-    """Convert numbers to key hashes without truncation. Raises RequestError if one is no signed 32-bit integer."""
+    """Convert numbers to key hashes without truncation.
+
+    Raises RequestError if one is no signed 32-bit integer.
+    """
     array = np.asarray(numbers)
     if array.dtype == np.int32 and array.ndim == 1:
         return array
@@ -79,7 +85,7 @@ class DynamicBucketIndexMaintainer:
     def restore(cls, meta: IndexFileMeta, content: Buffer) -> Self:
         """Start from the latest hash index, which the index manifest describes by ``meta``.
 
-        Raises CorruptIndexError if the file is not whole; to continue without it would lose hashes.
+        Raises CorruptIndexError if the file is not whole. To continue without it would lose hashes.
         """
         return cls(read_whole(content, meta))
 
@@ -92,7 +98,10 @@ class DynamicBucketIndexMaintainer:
         return len(self._hashes) > self._listed
 
     def record(self, hashes: HashNumbers) -> None:
-        """Record hashes of keys written to the bucket. Raises RequestError if one exceeds 32 bits; none is kept."""
+        """Record hashes of keys written to the bucket. Raises RequestError if one exceeds 32 bits.
+
+        None is kept.
+        """
         recorded = np.unique(as_hashes(hashes))
         places = self._hashes.searchsorted(recorded)
         is_new = self._hashes.searchsorted(recorded, side="right") == places

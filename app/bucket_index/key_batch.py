@@ -13,7 +13,7 @@ end     ``h ^= length``, ``h = (h ^ h >>> 16) * 0x85ebca6b``, ``h = (h ^ h >>> 1
         ``h ^= h >>> 16``
 ======  ============================================================================================
 
-Implementations differ in bytes left over; rows are multiples of 8 bytes and have none.
+Implementations differ in bytes left over. Rows are multiples of 8 bytes and have none.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def key_hashes(fields: Sequence[FieldValues], count: int) -> Hashes:
 class KeyBatch:
     """Key hashes with their partitions.
 
-    ``partitions`` are distinct rows without their number of fields; ``codes`` index them, one per key.
+    ``partitions`` are distinct rows without their number of fields. ``codes`` index them, one per key.
     """
 
     partitions: Sequence[bytes]
@@ -98,10 +98,10 @@ class KeyBatch:
 
     @classmethod
     def of(cls, partitions: Sequence[bytes], codes: HashNumbers, hashes: HashNumbers) -> KeyBatch:
-        """Make a batch from its attributes; partitions may repeat here.
+        """Make a batch from its attributes. Partitions may repeat here.
 
-        Raises RequestError if a hash is no signed 32-bit integer, a code names no partition, or the numbers of codes
-        and hashes differ.
+        Raises RequestError if a hash is no signed 32-bit integer, a code names no partition, or the numbers
+        of codes and hashes differ.
         """
         keys = as_hashes(hashes)
         named = np.asarray(codes, np.intp)

@@ -1,7 +1,7 @@
 """Buckets of one partition that one assigner fills: with room, in use, and free to be created.
 
 New keys go through the steps 2 to 4 of :mod:`app.bucket_index.assigner`. They fill buckets one after the
-other, in *runs*; once no bucket has room and none may be created, each remaining key goes to a random bucket.
+other, in *runs*. Once no bucket has room and none may be created, each remaining key goes to a random bucket.
 A full bucket is never tried again, even if a compaction empties it, until the partition is loaded again.
 """
 
@@ -43,7 +43,7 @@ NUMBERS: Final = {strategy: number for number, strategy in enumerate(STRATEGIES)
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Bucket of one key; for RANDOM with the permitted buckets, ascending."""
+    """Bucket of one key, for RANDOM with the permitted buckets, ascending."""
 
     bucket: int
     strategy: Strategy
@@ -54,7 +54,7 @@ class Assignment:
 class Assignments:
     """Buckets of the keys of a batch.
 
-    ``buckets``, int32, and ``strategies``, by number, have an item per key; ``permitted`` are the buckets
+    ``buckets``, int32, and ``strategies``, by number, have an item per key. ``permitted`` are the buckets
     that random keys of each partition could get, ascending.
     """
 
@@ -103,7 +103,7 @@ def _magnitudes(hashes: Hashes) -> NDArray[np.int64]:
 class PartitionBuckets:
     """Buckets of one partition.
 
-    ``room`` has buckets and the keys that each still takes, in the order in which they are tried; every own
+    ``room`` has buckets and the keys that each still takes, in the order in which they are tried. Every own
     bucket below ``next_free`` is in use.
     """
 
@@ -173,7 +173,7 @@ class PartitionBuckets:
 def _in_map_order(buckets: Sequence[int], most_present: int) -> list[int]:
     """Sort buckets as a Java HashMap iterates after ``compute``: within a slot the latest comes first.
 
-    ``most_present`` is the highest number of buckets that a call found; beyond 3/4 of the slots it doubles
+    ``most_present`` is the highest number of buckets that a call found. Beyond 3/4 of the slots it doubles
     them. With eight or more in a slot, as when assigners own buckets a multiple of 16 apart, Java's order
     differs.
     """
@@ -185,7 +185,7 @@ def _in_map_order(buckets: Sequence[int], most_present: int) -> list[int]:
 
 
 class KeyRun(NamedTuple):
-    """Consecutive keys for one bucket; ``opens`` if the first of them creates it."""
+    """Consecutive keys for one bucket. ``opens`` if the first of them creates it."""
 
     bucket: int
     keys: int

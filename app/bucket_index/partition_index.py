@@ -33,7 +33,7 @@ _ENTRY: Final = np.dtype([("bucket", "<u2"), ("rank", "<u2"), ("hash", "<i4")])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionIndex:
-    """Hash index files of one partition, merged; shared between requests."""
+    """Hash index files of one partition, merged. Shared between requests."""
 
     # int32, ascending, one for each hash of each file; read-only.
     hashes: Hashes

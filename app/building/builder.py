@@ -28,7 +28,7 @@ IndexPayloads: TypeAlias = Mapping[tuple[str, str], bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class BuiltEntry:
-    """One index of a built container, on a column or ``column[key]``; an empty entry has no bytes."""
+    """One index of a built container, on a column or ``column[key]``. An empty entry has no bytes."""
 
     column: str
     kind: str
@@ -94,7 +94,7 @@ def _payload(keys: KeyColumn, definition: IndexDefinition) -> bytes | None:
 def write_file(path: Path, content: bytes, *, replace: bool = False) -> None:
     """Write a file under its final name once it is complete on the disk.
 
-    Raises RequestError if the name is taken, StorageError if it cannot be written; then nothing is left
+    Raises RequestError if the name is taken, StorageError if it cannot be written. Then nothing is left
     behind.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")

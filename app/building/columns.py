@@ -17,7 +17,7 @@ map                                 MAP of these
 dictionary                          that of its values
 ==================================  ===================================================================
 
-CHAR and VARCHAR appear as STRING, BINARY and VARBINARY as BYTES; their indexes are equal. ORC has timestamps
+CHAR and VARCHAR appear as STRING, BINARY and VARBINARY as BYTES. Their indexes are equal. ORC has timestamps
 of one precision only, and Avro no integers below INT: such columns must be declared, since an index of a
 guessed type loses rows.
 """
@@ -247,7 +247,7 @@ class DataFile:
                     assert_never(data_format)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield all rows in order; batches may have more columns than requested.
+        """Yield all rows in order. Batches may have more columns than requested.
 
         Raises CorruptFileError for a damaged file or a value that Arrow cannot hold, StorageError.
         """

@@ -132,7 +132,7 @@ def _proposals(profile: ColumnProfile) -> list[tuple[IndexKind, Proposal[Any]]]:
 
 
 def size_warning(file: DataFile, advice: tuple[ColumnAdvice, ...]) -> str | None:
-    """Warn of the size of all proposed indexes together; None if they are small for the data file."""
+    """Warn of the size of all proposed indexes together. Return None if they are small for the data file."""
     size_bytes = sum(column.size_bytes for column in advice)
     if size_bytes <= file.size_bytes * _LARGEST_PART:
         return None

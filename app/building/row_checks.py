@@ -100,7 +100,7 @@ class Mismatch:
 def find_mismatch(
     index: ExactIndex, actual: ActualValues, checked: NDArray[np.int64], random: np.random.Generator
 ) -> Mismatch | None:
-    """Return the first row that an index skips, else one that it names wrongly; None if all are right.
+    """Return the first row that an index skips, else one that it names wrongly. Return None if all are right.
 
     ``checked``: ranks of the keys to look up, ascending. Raises CorruptIndexError if the index cannot be
     decoded.
@@ -236,9 +236,11 @@ class BloomFindings:
 def find_refused(
     stack: FileStack[object], actual: ActualValues, checked: NDArray[np.int64], random: np.random.Generator
 ) -> Mismatch | None:
-    """Return the first row whose value an index, in a stack of one file, refuses; None if there is none.
+    """Return the first row whose value an index, in a stack of one file, refuses.
 
-    ``random``: chooses keys of a bloom filter to ask one by one, as plans do; the others are looked up
+    Return None if there is none.
+
+    ``random``: chooses keys of a bloom filter to ask one by one, as plans do. The others are looked up
     together.
     """
     index, refused, single = stack.of_file(0), checked[:0], checked

@@ -1,6 +1,6 @@
 """Verifies an index file against the rows of its data file.
 
-An index is right if it never skips a matching row; a bitmap, range-bitmap or bsi, if also no other row is
+An index is right if it never skips a matching row. A bitmap, range-bitmap or bsi, if also no other row is
 named. In each index every distinct value is looked up, or as many as the caller allows.
 """
 
@@ -56,7 +56,7 @@ class CheckedEntry:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Verdict on a container; unused bytes belong neither to its head nor to any index."""
+    """Verdict on a container. Unused bytes belong neither to its head nor to any index."""
 
     row_count: int
     size_bytes: int
@@ -79,9 +79,9 @@ def verify(
 ) -> Verification:
     """Verify a container against the data.
 
-    ``column_of``: reads a column, or the values of ``column[key]``; called once per indexed column. Raises
+    ``column_of``: reads a column, or the values of ``column[key]``. Called once per indexed column. Raises
     ``RequestError`` for a column that can have no index.
-    ``sample``: most distinct values to look up in each index; None for all. Every call chooses equally.
+    ``sample``: most distinct values to look up in each index. None for all. Every call chooses equally.
 
     Raises CorruptIndexError if the container's head cannot be read.
     """

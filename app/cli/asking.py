@@ -1,7 +1,7 @@
 """Commands whose options are members of the request that they make.
 
 The request, such as those of :mod:`app.planning.request.requests`, defines type and help of each option. A
-member that is an object, or a list of objects, is written as JSON; a filter may be. A command selects
+member that is an object, or a list of objects, is written as JSON. A filter may be. A command selects
 members, and adds options of its own for members that are hard to write as JSON.
 """
 
@@ -47,7 +47,7 @@ class Invocation(Generic[_Asks]):
 
     @cached_property
     def opened(self) -> Opened:
-        """The service of the warehouse; of this machine's files if no table is needed."""
+        """The service of the warehouse, or of this machine's files if no table is needed."""
         if self.warehouse is None and not issubclass(self.request, VersionedRequest):
             return Opened.local_files()
         return Opened.warehouse_of(self.warehouse, self.allow_external)

@@ -36,7 +36,7 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count, and remove nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Remove old entries of the shared cache; entries that are needed later are written again."""
+    """Remove old entries of the shared cache. Entries that are needed later are written again."""
     # Pruning lists and removes entries without reading any, so it needs no key.
     has_key = any(f"{ENVIRONMENT_PREFIX}SHARED_CACHE_KEY{end}" in os.environ for end in ("", "_FILE"))
     settings = Settings.load(shared_cache_private=None if has_key else True)

@@ -31,7 +31,7 @@ class Command(TyperCommand):
     """A command of the program."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments; exit with status 2 for an unknown option."""
+        """Read the arguments. Exit with status 2 for an unknown option."""
         try:
             return super().parse_args(ctx, args)
         except Exception as error:

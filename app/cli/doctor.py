@@ -260,7 +260,7 @@ def _check_shared_cache(settings: Settings) -> Iterator[Finding]:
 
 
 def _advice_on(error: BaseException, url: str, permission: str = "list the directory (s3:ListBucket)") -> str:
-    """Advise on an error of storage; ``permission`` is the one that the call needed."""
+    """Advise on an error of storage. ``permission`` is the one that the call needed."""
     causes = _causes(error)
     text = " ".join(str(cause) for cause in causes)
     kinds = {type(cause) for cause in causes}

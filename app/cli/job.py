@@ -1,4 +1,4 @@
-"""``job``: Spark jobs over a table; see :mod:`app.jobs`.
+"""``job``: Spark jobs over a table. See :mod:`app.jobs`.
 
 ``spark-submit`` runs the same commands with :mod:`app.cli.spark_submit.run_job`.
 """
@@ -313,7 +313,7 @@ def audit_command(
     ] = None,
     job: JobOptions,
 ) -> None:
-    """Prove that no file index of a table hides a row; the exit status is 1 if one is wrong."""
+    """Prove that no file index of a table hides a row. The exit status is 1 if one is wrong."""
     opened = job.table(table)
     chosen = None if not partitions else list(map(parse_partition, partitions))
     with job.spark() as spark, progress("proving", len(opened.latest().files())) as advance:

@@ -92,7 +92,7 @@ class WarehouseOptions:
     allow_external: AllowExternal = None
 
     def open(self) -> Opened:
-        """Open the service of the warehouse; see :meth:`Opened.warehouse_of`."""
+        """Open the service of the warehouse. See :meth:`Opened.warehouse_of`."""
         return Opened.warehouse_of(self.warehouse, self.allow_external)
 
 
@@ -121,7 +121,7 @@ class Opened:
 
     @classmethod
     def local_files(cls) -> Opened:
-        """Open this machine's files as a warehouse; paths are absolute, without the first slash."""
+        """Open this machine's files as a warehouse. Paths are absolute, without the first slash."""
         settings = Settings.load(warehouses={_LOCAL: "file:///"})
         return cls(create_service(settings), settings, _LOCAL)
 
@@ -168,7 +168,7 @@ def parse_pairs(option: str, written: Sequence[str] | None, form: str = "NAME=VA
 
 
 def parse_filter(text: str | None) -> Any:
-    """Decode a filter in JSON; return SQL text unchanged."""
+    """Decode a filter in JSON. Return SQL text unchanged."""
     if text is None or not text.lstrip().startswith("{"):
         return text
     return parse_object("--filter", text, '{"kind": "LEAF", ...}')

@@ -45,7 +45,7 @@ def plain(answer: object) -> Any:
 
 
 def print_members(answer: Mapping[str, Any], place: str = "") -> None:
-    """Print a JSON object: lists of objects as tables, other members as lines; skip empty ones."""
+    """Print a JSON object: lists of objects as tables, other members as lines. Skip empty ones."""
     for name, value in answer.items():
         if name == "warnings":
             print_warnings(value)
@@ -59,7 +59,7 @@ def print_members(answer: Mapping[str, Any], place: str = "") -> None:
 
 
 def print_records(records: Sequence[Mapping[str, Any]]) -> None:
-    """Print JSON objects as rows; an inner list of objects gives one row for each of its objects."""
+    """Print JSON objects as rows. An inner list of objects gives one row for each of its objects."""
     rows = [row for record in records for row in _rows(record)]
     columns = dict.fromkeys(name for row in rows for name, value in row.items() if value not in _NOTHING)
     print_table(tuple(columns), ([row.get(name) for name in columns] for row in rows))
@@ -80,7 +80,7 @@ def _is_records(value: object) -> bool:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows under a header; None is a dash, and a tuple is lines of text."""
+    """Print rows under a header. None is a dash, and a tuple is lines of text."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")

@@ -6,7 +6,7 @@ files depends on the table:
 * A bucket of a table with buckets has one file, which every change writes again as a whole
 (:func:`delete_in_bucket`).
 * An append table without buckets has several for each partition. A file is replaced if one of its vectors
-changes; then all its vectors, and those of data files that had none, are written to new files
+changes. Then all its vectors, and those of data files that had none, are written to new files
 (:func:`delete_without_buckets`).
 
 Unchanged vectors keep their bytes, vectors their order, and 64-bit vectors their width. Rows that are deleted
@@ -82,8 +82,8 @@ def write_files(
 ) -> tuple[VectorFile, ...]:
     """Write vectors into as many files as they fill, in their order; none without vectors.
 
-    ``target_bytes``: a file that exceeds it is followed by another one. Raises RequestError if two vectors are
-    of one data file.
+    ``target_bytes``: a file that exceeds it is followed by another one. Raises RequestError if two vectors
+    are of one data file.
     """
     files: list[VectorFile] = []
     file = _OpenFile()
@@ -127,7 +127,7 @@ def _without_repetition(vectors: Iterable[EncodedVector]) -> Iterator[EncodedVec
 
 @dataclass(frozen=True, slots=True)
 class VectorChange:
-    """Changes to the vector files of a bucket; empty if all rows were deleted already.
+    """Changes to the vector files of a bucket, empty if all rows were deleted already.
 
     ``removed``: replaced files, whose entries in the index manifest must be deleted. ``added``: new files,
     which must be stored under their names before a snapshot lists them.
@@ -166,9 +166,9 @@ def delete_without_buckets(
 
     ``contents``: bytes by name of the files that :func:`files_to_read` selects.
 
-    Raises RequestError if rows are no row positions, or only a 64-bit vector can hold them; or content is
-    missing. Raises CorruptIndexError if a previous file is damaged, or does not fit the index manifest. Raises
-    CorruptMetadataError if a data file has two vectors.
+    Raises RequestError if rows are no row positions, or only a 64-bit vector can hold them, or content is
+    missing. Raises CorruptIndexError if a previous file is damaged, or does not fit the index manifest.
+    Raises CorruptMetadataError if a data file has two vectors.
     """
     _check_unique(previous)
     pending = _pending(deletions)
@@ -209,7 +209,7 @@ def _pending(deletions: Mapping[str, RowNumbers]) -> dict[str, Positions]:
 def _merge(
     file: VectorFile, pending: dict[str, Positions], options: VectorOptions
 ) -> tuple[list[EncodedVector], bool]:
-    """Move deletions from ``pending`` into a file's vectors; return all of these, and true if one grew."""
+    """Move deletions from ``pending`` into a file's vectors. Return all of these, and true if one grew."""
     vectors = []
     has_grown = False
     for place, old in zip(file.meta.ranges, _read(file), strict=True):

@@ -19,7 +19,7 @@ record  width  meaning
 
 The index manifest names the range of each record: ``offset`` points at its size, and ``length`` is **S for
 a 32-bit vector but S + 8 for a 64-bit one**. So a caller must fetch :data:`RECORD_MARGIN_BYTES` more than
-``length`` (or up to the end of the file); bytes after the record are ignored.
+``length`` (or up to the end of the file). Bytes after the record are ignored.
 
 The engine never verifies the checksum. Here a record that fails it is an error, since a smaller vector would
 let deleted rows reappear. Both accept a file that ends without the checksum of its last record.
@@ -74,15 +74,15 @@ class DeletionVector:
 
     @property
     def highest(self) -> int | None:
-        """The highest deleted position; None if no row is deleted."""
+        """The highest deleted position. None if no row is deleted."""
         return self.positions.max() if self.positions else None
 
 
 def read_vector(buffer: bytes | memoryview, *, offset: int = 0, length: int | None = None) -> DeletionVector:
     """Read one record.
 
-    ``length``: stated by the index manifest; None skips that comparison. Raises CorruptIndexError if the record
-    is cut, of another length, fails its checksum, or holds no vector.
+    ``length``: stated by the index manifest. None skips that comparison. Raises CorruptIndexError if the
+    record is cut, of another length, fails its checksum, or holds no vector.
     """
     data, end = _read_data(memoryview(buffer), offset)
     magic = bytes(data[:_MAGIC_BYTES])

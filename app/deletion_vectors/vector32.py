@@ -35,7 +35,10 @@ def read(data: memoryview) -> BitMap:
 
 
 def write(positions: Positions) -> bytes:
-    """Encode a vector as the engine does, with runs if shorter. Raises RequestError if a position is too high."""
+    """Encode a vector as the engine does, with runs if shorter.
+
+    Raises RequestError if a position is too high.
+    """
     if positions and positions.max() > MAX_POSITION:
         raise RequestError(
             f"a 32-bit deletion vector holds positions up to {MAX_POSITION}, not {positions.max()}; vectors "

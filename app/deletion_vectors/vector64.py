@@ -10,7 +10,7 @@ offset  width  meaning
 12             n x (i32 key, 32-bit roaring bitmap): high and low halves of positions, keys ascending
 ======  =====  ====================================================================================
 
-The engine writes every key from 0 to the highest, with empty bitmaps in the gaps; readers accept gaps too. An
+The engine writes every key from 0 to the highest, with empty bitmaps in the gaps. Readers accept gaps too. An
 empty vector has n = 0, or n = 1 with an empty bitmap if it was widened from an empty 32-bit one.
 
 Together with size and checksum (see :mod:`app.deletion_vectors.file`) this is the ``deletion-vector-v1`` blob

@@ -31,7 +31,7 @@ ROWS   rows                                                       DOUBT
 KEEP   ``KEEP``                                                   ROWS
 =====  =========================================================  ==================
 
-A stack answers UNASKED for files that it had no time to look up; they are kept.
+A stack answers UNASKED for files that it had no time to look up. They are kept.
 
 Bitmap, range-bitmap and bsi find the rows of each key. Each of them implements the sets of :class:`RowIndex`
 for one file and of :class:`RowStack` for many; :func:`select` and :meth:`RowStack.answers` build every
@@ -66,7 +66,7 @@ class NullTest:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """The row has a key, and it is one of ``keys`` (distinct, ascending); with ``negated``, none of them."""
+    """The row has a key, and it is one of ``keys`` (distinct, ascending). With ``negated``, none of them."""
 
     keys: tuple[Key, ...]
     negated: bool = False
@@ -77,7 +77,7 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The row's key is at least ``start`` and below ``stop``; None leaves a side open."""
+    """The row's key is at least ``start`` and below ``stop``. None leaves a side open."""
 
     start: Key | None
     stop: Key | None
@@ -88,7 +88,7 @@ Condition: TypeAlias = NullTest | Points | Span
 
 
 def condition(leaf: BoundLeaf, space: KeySpace) -> Condition | None:  # noqa: C901 - a decision table
-    """Translate a leaf into a condition on keys; return None where keys cannot decide it."""
+    """Translate a leaf into a condition on keys. Return None where keys cannot decide it."""
     match leaf.operator:
         case Operator.IS_NULL | Operator.IS_NOT_NULL:
             return NullTest(null=leaf.operator is Operator.IS_NULL)
@@ -171,7 +171,7 @@ SKIP: Final = Decision.SKIP
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """0-based row positions outside which no row matches; never empty, shared, so do not modify them."""
+    """0-based row positions outside which no row matches. Never empty, shared, so do not modify them."""
 
     positions: BitMap
     exact: bool
@@ -215,11 +215,11 @@ class Step:
     """One question to one index.
 
     Attributes:
-        column: the column or map key; None for a part of the filter that names none.
-        index: kind of the index; None if no index of the column could be asked.
+        column: the column or map key. None for a part of the filter that names none.
+        index: kind of the index. None if no index of the column could be asked.
         outcome: ``rows`` if positions came back, ``unknown`` if no index was asked.
         evidence: reason why no index was asked, or the conclusion from earlier steps.
-        fpp: probability that a bloom filter passes a value that the file lacks; None for other kinds.
+        fpp: probability that a bloom filter passes a value that the file lacks. None for other kinds.
     """
 
     column: str | None
@@ -274,7 +274,7 @@ class RowIndex(Protocol):
         """Rows that have one of ``keys``, which ascend."""
 
     def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
-        """Rows with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        """Rows with a key from ``start`` up to, but without, ``stop``. None leaves a side open."""
 
     def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
         """Yield the keys of ``rows`` (None: of all rows), ascending, with the number of rows of each."""
@@ -307,7 +307,7 @@ _KnownRows = TypeVar("_KnownRows", bound=RowIndex)
 
 
 class RowStack(ABC, Generic[_KnownRows]):
-    """Answers of m files to any condition, shape (m,): SKIP, DOUBT or ROWS; shared, so do not modify them."""
+    """Answers of m files to any condition, shape (m,): SKIP, DOUBT or ROWS. Shared, so do not modify them."""
 
     __slots__ = ()
 
@@ -333,7 +333,7 @@ class RowStack(ABC, Generic[_KnownRows]):
 
     @abstractmethod
     def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
-        """Files with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        """Files with a key from ``start`` up to, but without, ``stop``. None leaves a side open."""
 
     def answers(self, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime) -> Answers:
         """Answer a condition for each of ``files``, in their order."""

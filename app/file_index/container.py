@@ -61,7 +61,7 @@ def write_name(name: str) -> bytes:
 
 
 def decode(stored: bytes) -> str:
-    """Decode modified UTF-8; raises UnicodeDecodeError for bytes that are anything else."""
+    """Decode modified UTF-8. Raises UnicodeDecodeError for bytes that are anything else."""
     if b"\0" in stored:
         raise UnicodeDecodeError(
             "modified-utf-8", stored, stored.index(b"\0"), stored.index(b"\0") + 1, "plain NUL"
@@ -75,7 +75,7 @@ def decode(stored: bytes) -> str:
 
 
 def encode(text: str) -> bytes:
-    """Encode a text as modified UTF-8; raises UnicodeEncodeError for half a surrogate pair."""
+    """Encode a text as modified UTF-8. Raises UnicodeEncodeError for half a surrogate pair."""
     units = text.encode("utf-16-be")
     split = "".join(chr(high << 8 | low) for high, low in zip(units[::2], units[1::2], strict=True))
     return split.encode("utf-8", "surrogatepass").replace(b"\0", _NUL)
@@ -129,7 +129,7 @@ class ContainerEntry:
 
 @dataclass(frozen=True, slots=True)
 class HeadLayout:
-    """A container head without the places of its payloads; most files of a table share one."""
+    """A container head without the places of its payloads. Most files of a table share one."""
 
     length: int
     # Name of each column, with the kind of each of its indexes and the offset of its ``start``.
@@ -210,7 +210,7 @@ def _read_kind(cursor: Cursor) -> tuple[str, int]:
 def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
     """Write a container.
 
-    ``columns``: kind and payload of each index of each column; None as a payload writes an empty entry.
+    ``columns``: kind and payload of each index of each column. None as a payload writes an empty entry.
     Raises IndexWriteError if the payloads are longer than a container can be.
     """
     names = {name: write_name(name) for name in columns}
@@ -244,7 +244,10 @@ def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
 
 
 def write_index(kind: IndexKind, column: KeyColumn, options: object) -> bytes:
-    """Write a payload as the engine does, but for the order of bitmaps. Raises IndexWriteError if it cannot."""
+    """Write a payload as the engine does, but for the order of bitmaps.
+
+    Raises IndexWriteError if it cannot.
+    """
     if not kind.takes(column.data_type):
         suited = [candidate for candidate in KINDS.values() if candidate.takes(column.data_type)]
         advice = f"use {' or '.join(suited)}" if suited else "no index takes it"

@@ -76,7 +76,7 @@ class FileAnswers(_Form):
         return np.maximum(left, right)
 
     def everything(self, row_counts: NDArray[np.int64]) -> AnswerArray:
-        """Answer with all rows of each file; shape (k,)."""
+        """Answer with all rows of each file. Shape (k,)."""
         answers: Answers = where(row_counts > 0, Answer.ROWS)
         answers[row_counts == UNKNOWN_ROW_COUNT] = Answer.KEEP
         return answers
@@ -84,7 +84,7 @@ class FileAnswers(_Form):
     def ask(
         self, stack: FileStack[Any], _: IndexKind, condition: Condition, files: NDArray[np.int64]
     ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
-        """Ask a stack about ``files``; errors of bitmaps are unknown to it, so there are none."""
+        """Ask a stack about ``files``. Errors of bitmaps are unknown to it, so there are none."""
         return stack.answers(condition, files, self.out_of_time), {}
 
     def codes(self, answers: AnswerArray) -> Answers:
@@ -110,7 +110,7 @@ class RowAnswers(_Form):
     either = staticmethod(np.vectorize(either, [object]))
 
     def everything(self, row_counts: NDArray[np.int64]) -> AnswerArray:
-        """Answer with all rows of each file; shape (k,)."""
+        """Answer with all rows of each file. Shape (k,)."""
         answers = self.everywhere(KEEP, len(row_counts))
         for at in np.flatnonzero(row_counts != UNKNOWN_ROW_COUNT).tolist():
             answers[at] = rows(all_rows(int(row_counts[at])), exact=True)
@@ -119,7 +119,7 @@ class RowAnswers(_Form):
     def ask(
         self, stack: FileStack[Any], kind: IndexKind, condition: Condition, files: NDArray[np.int64]
     ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
-        """Ask the index of each of ``files``; return answers, and errors of bitmaps by position."""
+        """Ask the index of each of ``files``. Return answers, and errors of bitmaps by position."""
         if not kind.tells_rows:
             decided: AnswerArray = _DECISIONS.take(stack.answers(condition, files, self.out_of_time))
             return decided, {}
@@ -149,9 +149,9 @@ class FileDecisions:
         answers: int8, shape (k,): a code of :class:`~app.file_index.answers.Answer` for each.
         answered: bool, shape (k,): some index had an answer.
         unasked: bool, shape (k,): time ran out before all of the filter was asked.
-        errors: errors of indexes that had to be asked, by position of the file; such files are kept.
+        errors: errors of indexes that had to be asked, by position of the file. Such files are kept.
         trace: questions in order: kind of index, positions among the k files, and an answer for each.
-        rows: rows that can match, by position among the k files; only from :func:`find_rows`.
+        rows: rows that can match, by position among the k files, only from :func:`find_rows`.
     """
 
     answers: Answers

@@ -33,7 +33,7 @@ KINDS: dict[str, IndexKind] = {
 
 
 def cost(kind: str) -> int:
-    """Rank of a kind in the order of asking, cheapest first; unknown kinds come last."""
+    """Rank of a kind in the order of asking, cheapest first. Unknown kinds come last."""
     return list(KINDS).index(kind) if kind in KINDS else len(KINDS)
 
 
@@ -69,7 +69,7 @@ _FALSE_WITHOUT_VALUES = frozenset(
 
 
 def condition_of(leaf: BoundLeaf) -> Condition | None:
-    """Return a leaf as a condition on keys, cached in the leaf; None if no index can answer it."""
+    """Return a leaf as a condition on keys, cached in the leaf. Return None if no index can answer it."""
     if _CONDITION not in leaf.derived:
         space = key_space(leaf.field.type)
         leaf.derived[_CONDITION] = None if space is None else condition(leaf, space)

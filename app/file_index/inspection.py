@@ -14,9 +14,9 @@ from app.work import check_deadline
 
 
 def inspect(index: FileIndex, types: Mapping[str, DataType]) -> dict[str, Json]:
-    """Describe every index of a container; one that is damaged by its ``error``.
+    """Describe every index of a container, and each damaged one by its ``error``.
 
-    ``types``: types of columns by name, where known; the entry of a map column describes its keys. An index
+    ``types``: types of columns by name, where known. The entry of a map column describes its keys. An index
     on a column without a type is described only as far as its payload allows without one.
     """
     return {

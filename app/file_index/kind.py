@@ -1,7 +1,7 @@
 """Kinds of file index: everything that planning, building and inspecting ask of one.
 
 A kind is a package with a module ``kind``. A subclass of :class:`Kind` there brings together the layout, the
-reader of many files and the writer; one line in :mod:`app.file_index.index_kinds` registers it.
+reader of many files and the writer. One line in :mod:`app.file_index.index_kinds` registers it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Options = TypeVar("_Options")
 
 @dataclass(frozen=True, slots=True)
 class ColumnProfile:
-    """Statistics of a column for which an index is proposed; ``values``: rows with a value."""
+    """Statistics of a column for which an index is proposed. ``values``: rows with a value."""
 
     data_type: DataType
     distinct: int
@@ -36,7 +36,7 @@ class ColumnProfile:
 
 @dataclass(frozen=True, slots=True)
 class Proposal(Generic[_Options]):
-    """An index that suits a column; the proposal of the highest ``rank`` wins."""
+    """An index that suits a column. The proposal of the highest ``rank`` wins."""
 
     rank: int
     reason: str
@@ -56,18 +56,18 @@ class FileStack(Protocol[_Index_co]):
 
     @property
     def row_counts(self) -> NDArray[np.int64] | None:
-        """Rows of each file, shape (m,); None if the indexes do not tell."""
+        """Rows of each file, shape (m,). None if the indexes do not tell."""
 
     def answers(self, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime) -> Answers:
         """Decide which files can have rows that meet a condition, which the kind can answer.
 
         ``files``: shape (k,): positions of files whose indexes are present and not broken. ``out_of_time``:
-        checked before more than ``SHORT_LIST`` keys of a list are looked up. Return shape (k,); UNASKED
+        checked before more than ``SHORT_LIST`` keys of a list are looked up. Return shape (k,). UNASKED
         where time ran out.
         """
 
     def of_file(self, file: int) -> _Index_co:
-        """Return the index of one file, present and not broken; a ``RowIndex`` if the kind finds rows."""
+        """Return the index of one file, present and not broken. A ``RowIndex`` if the kind finds rows."""
 
 
 class Kind(str, ABC, Generic[_Index, _Options]):
@@ -94,7 +94,7 @@ class Kind(str, ABC, Generic[_Index, _Options]):
         return data_type.root in self.roots
 
     def can_answer(self, condition: Condition) -> bool:  # noqa: ARG002 - for subclasses
-        """Return True if such an index may rule out anything; otherwise it is not opened."""
+        """Return True if such an index may rule out anything. Otherwise it is not opened."""
         return True
 
     def settles(self, condition: Condition) -> bool:
@@ -102,7 +102,7 @@ class Kind(str, ABC, Generic[_Index, _Options]):
         return self.tells_rows and condition.exact
 
     def false_positive_rate(self, index: _Index) -> float | None:  # noqa: ARG002 - for subclasses
-        """Probability that an index passes a value that the file lacks; None if it is exact."""
+        """Probability that an index passes a value that the file lacks. None if it is exact."""
         return None
 
     @abstractmethod

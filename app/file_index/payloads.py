@@ -40,7 +40,7 @@ _I64 = struct.Struct(">q")
 
 
 class Cursor:
-    """A position in a buffer of big-endian fields; reads move it, or raise :class:`CorruptIndexError`."""
+    """A position in a buffer of big-endian fields. Reads move it, or raise :class:`CorruptIndexError`."""
 
     __slots__ = ("buffer", "position")
 
@@ -103,7 +103,7 @@ NO_LONGER_WORTH_A_STEP = 16
 
 
 class Cursors:
-    """A position in each of n byte strings of one buffer; each read moves all of them forward.
+    """A position in each of n byte strings of one buffer. Each read moves all of them forward.
 
     A string that ends too early, or fails a check, is no longer *sound*: every later read of it gives 0, so
     that sizes and counts computed from it are 0 too. *Strict* cursors raise :class:`CorruptIndexError`
@@ -137,7 +137,7 @@ class Cursors:
 
     @classmethod
     def of(cls, payloads: BytesColumn, *, strict: bool = False) -> Self:
-        """Cursors at the front of each string; nulls are not sound."""
+        """Cursors at the front of each string. Nulls are not sound."""
         ends = payloads.starts + payloads.lengths
         return cls(payloads.data, payloads.starts, ends, ~payloads.is_null, strict=strict)
 
@@ -149,7 +149,7 @@ class Cursors:
         stated: NDArray[np.int64],
         label: str,
     ) -> Self:
-        """Cursors of nested strings, sound if ``inside``; ``stated``: fields with their positions."""
+        """Cursors of nested strings, sound if ``inside``. ``stated``: fields with their positions."""
         cursors = type(self)(
             self.data, np.where(inside, at, 0), ends, np.ones(len(at), np.bool_), strict=self.strict
         )
@@ -165,7 +165,7 @@ class Cursors:
 
     @property
     def remaining(self) -> NDArray[np.int64]:
-        """Bytes between position and end of each string; 0 if it is not sound."""
+        """Bytes between position and end of each string. 0 if it is not sound."""
         return np.where(self.sound, self.ends - self.at, 0)
 
     def put(self, chosen: NDArray[np.int64], moved: Cursors) -> None:
@@ -252,7 +252,7 @@ class Cursors:
 
 
 def integers(data: NDArray[np.uint8], at: NDArray[np.int64], form: str) -> NDArray[np.int64]:
-    """Read integers of the NumPy type ``form`` at offsets within the buffer; shape as ``at``."""
+    """Read integers of the NumPy type ``form`` at offsets within the buffer. Shape as ``at``."""
     # Cursors that are not sound read at 0, also from a buffer that is too short for an integer.
     if len(data) < np.dtype(form).itemsize:
         return np.zeros_like(at)
@@ -260,7 +260,7 @@ def integers(data: NDArray[np.uint8], at: NDArray[np.int64], form: str) -> NDArr
 
 
 def words(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Read eight bytes at each offset as a big-endian integer; the buffer holds at least eight."""
+    """Read eight bytes at each offset as a big-endian integer. The buffer holds at least eight."""
     return _windows(data, ">u8")[at].astype(np.uint64)
 
 
@@ -288,7 +288,7 @@ _RUN_BYTES = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoaringHeads:
-    """Heads of n roaring bitmaps; offsets are int64, shape (n,), and mean nothing without a container."""
+    """Heads of n roaring bitmaps. Offsets are int64, shape (n,), and mean nothing without a container."""
 
     with_runs: NDArray[np.bool_]
     containers: NDArray[np.int64]
@@ -297,7 +297,7 @@ class RoaringHeads:
 
     @classmethod
     def read(cls, cursors: Cursors) -> Self:
-        """Read the heads; sound cursors end at the first container."""
+        """Read the heads. Sound cursors end at the first container."""
         cookies = cursors.u32_le("cookie of a roaring bitmap")
         with_runs = cookies & 0xFFFF == COOKIE_WITH_RUNS
         cursors.expect(
@@ -327,7 +327,7 @@ class RoaringHeads:
 
 
 def skip_bitmaps(cursors: Cursors) -> None:
-    """Move the cursors past the next bitmap; cursors that are at none are no longer sound."""
+    """Move the cursors past the next bitmap. Cursors that are at none are no longer sound."""
     starts = cursors.at
     heads = RoaringHeads.read(cursors)
     owners, values = heads.cardinalities(cursors.data, ~heads.with_runs)

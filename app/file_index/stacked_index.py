@@ -37,7 +37,7 @@ _WORD: Final = 8
 
 @dataclass(frozen=True, eq=False)
 class Extents:
-    """Places of one kind's indexes on one column in m containers, shape (m,); 0 without an index."""
+    """Places of one kind's indexes on one column in m containers, shape (m,). 0 without an index."""
 
     present: NDArray[np.bool_]
     starts: NDArray[np.int64]
@@ -60,7 +60,7 @@ class Heads:
     """Container heads of m files.
 
     Attributes:
-        buffers: whole containers, or prefixes that hold at least the head; null for a file without one.
+        buffers: whole containers, or prefixes that hold at least the head. Null for a file without one.
         sizes: int64, shape (m,): bytes of the whole containers.
         layouts: the distinct layouts of the heads.
         layout_of: int32, shape (m,): position in ``layouts``; -1 for a file without a sound container.
@@ -165,7 +165,7 @@ def _layout(buffers: BytesColumn, file: int) -> HeadLayout:
 
 
 def _head_lengths(buffers: BytesColumn) -> NDArray[np.int64]:
-    """Read the head length of each container, shape (m,); 0 if it is missing or impossible."""
+    """Read the head length of each container, shape (m,). 0 if it is missing or impossible."""
     cursors = Cursors.of(buffers)
     cursors.skip(_HEAD_LENGTH_AT, "head")
     lengths = cursors.i32("head length")
@@ -201,7 +201,7 @@ _BYTES_OF_FILE: Final = 100
 
 @dataclass(frozen=True, eq=False)
 class OpenedStack:
-    """One kind's indexes on a column; None as ``stack`` if no file can have one; masks have shape (m,)."""
+    """One kind's indexes on a column. None as ``stack`` if no file can have one. Masks have shape (m,)."""
 
     stack: FileStack[Any] | None
     sound: NDArray[np.bool_]
@@ -225,7 +225,7 @@ class StackedIndex:
 
     @classmethod
     def read(cls, containers: BytesColumn) -> Self:
-        """Read the indexes in whole containers; null for a file without one."""
+        """Read the indexes in whole containers, null for a file without one."""
         return cls(Heads.read(containers))
 
     def __len__(self) -> int:
@@ -264,7 +264,7 @@ class StackedIndex:
         return extents
 
     def open(self, column: str, kind: IndexKind, data_type: DataType) -> OpenedStack:
-        """Open the indexes of one kind on a column; the result marks the broken ones."""
+        """Open the indexes of one kind on a column. The result marks the broken ones."""
         key = (column, kind, data_type)
         opened = self._opened.get(key)
         if opened is None:

@@ -1,4 +1,4 @@
-"""File indexes that the options of a table declare; see :mod:`app.options.file_indexes`."""
+"""File indexes that the options of a table declare. See :mod:`app.options.file_indexes`."""
 
 from __future__ import annotations
 

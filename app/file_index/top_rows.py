@@ -1,8 +1,8 @@
 """The first rows of an order, by the range-bitmap of its first key.
 
 The result is a superset of the answer's rows in this file. With a single sort key any choice among tied rows
-is right; with further keys every row that ties with the last place has to stay. The engine breaks ties of a
-single key in favour of the highest positions, and so does this module; among null rows the lowest win.
+is right. With further keys every row that ties with the last place has to stay. The engine breaks ties of a
+single key in favour of the highest positions, and so does this module. Among null rows the lowest win.
 
 Narrowing is right only if every row of the selection satisfies the filter: a row that is filtered out later
 would have taken the place of a row of the answer.
@@ -36,10 +36,10 @@ def top_n(
 
     ``field``: the first sort key.
     ``strict``: ``field`` is the only sort key.
-    ``selection``: answer to the filter; without a filter, all rows as exact ones. It is returned unchanged if
+    ``selection``: answer to the filter. Without a filter, all rows as exact ones. It is returned unchanged if
     it is not exact, or if the field has no range-bitmap or is CHAR.
 
-    Raises CorruptIndexError if the range-bitmap is broken; the selection has to be kept.
+    Raises CorruptIndexError if the range-bitmap is broken. The selection has to be kept.
     """
     if not isinstance(selection, Rows) or not selection.exact or len(selection.positions) <= limit:
         return selection
@@ -71,7 +71,7 @@ def top_n(
 
 
 def indexed_rows(index: FileIndex, field: DataField) -> int | None:
-    """Rows of the file by the column's range-bitmap; None without one. Raises CorruptIndexError."""
+    """Rows of the file by the column's range-bitmap. None without one. Raises CorruptIndexError."""
     entry = _range_entry(index, field)
     if entry is None:
         return None

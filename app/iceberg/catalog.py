@@ -54,7 +54,7 @@ _PLAN_ID_OMITTED: Final = "-"
 class IcebergCatalog:
     """Catalog as one client sees it.
 
-    ``millis``: the client reads timestamps in milliseconds correctly; ``vectors``: it reads deletion vectors
+    ``millis``: the client reads timestamps in milliseconds correctly. ``vectors``: it reads deletion vectors
     as the engine stores them.
     """
 
@@ -65,7 +65,10 @@ class IcebergCatalog:
     vectors: bool = True
 
     def load_table(self, named: TableRef, *, referenced_only: bool) -> dict[str, Json]:
-        """Return the metadata of a table. Raises UnsupportedFormatError if no client could read it correctly."""
+        """Return the metadata of a table.
+
+        Raises UnsupportedFormatError if no client could read it correctly.
+        """
         name, version = TableIdentifier.of(named), self._resolve(named)
         check_table(version.schema, millis=self.millis)
         with missing_file_means_expired(version):
@@ -86,8 +89,8 @@ class IcebergCatalog:
     def plan(self, named: TableRef, question: PlanQuestion) -> dict[str, Json]:
         """Plan a scan: returns the first tasks, and tokens for the others.
 
-        Raises FilterError if the filter does not fit the table. Raises UnsupportedFormatError if clients would misread the
-        table, or a file of the plan.
+        Raises FilterError if the filter does not fit the table. Raises UnsupportedFormatError if clients
+        would misread the table, or a file of the plan.
         """
         version = self._version(named, question)
         return self._answer(named, version, PlanToken.of(question, version), is_first=True)
@@ -98,7 +101,10 @@ class IcebergCatalog:
         return self._answer(named, self._version_of(named, token), token, is_first=True)
 
     def fetch_tasks(self, named: TableRef, plan_task: str) -> dict[str, Json]:
-        """Return tasks of a part of a plan. Raises NotFoundError if no such plan was made, or its snapshot is gone."""
+        """Return tasks of a part of a plan.
+
+        Raises NotFoundError if no such plan was made, or its snapshot is gone.
+        """
         token = PlanToken.read(plan_task, named)
         return self._answer(named, self._version_of(named, token), token, is_first=False)
 
@@ -223,7 +229,7 @@ class TableIdentifier:
 
     @classmethod
     def of(cls, named: TableRef) -> Self:
-        """Split a name; one of another form is a table alone."""
+        """Split a name. One of another form is a table alone."""
         match = _NAME.fullmatch(named.table)
         table, branch, suffix = match.groups() if match else (named.table, None, None)
         return cls(replace(named, table=table), branch, suffix is not None)
@@ -252,7 +258,7 @@ def _columns(version: Version, question: PlanQuestion) -> ReadColumns:
 
 
 def _plan_tasks(named: TableRef, parts: list[PlanToken]) -> list[Json]:
-    """Return tokens of all parts; if they grow too large, one token that continues with all of them."""
+    """Return tokens of all parts. If they grow too large, one token that continues with all of them."""
     if not parts:
         return []
     first = parts[0].write(named)

@@ -3,7 +3,7 @@
 A file is kept if any client could find a row in it, and clients differ. Iceberg's own expressions have no
 NULL result: NOT is pushed down to the tests, and NULL satisfies a negated ``eq``, ``in``, ``starts-with`` or
 ``is-nan``. Clients that pass their filter to Arrow or SQL exclude those rows. So a predicate here is true for
-every row that some client accepts; where they may differ it is not *exact*, and never counts as proven.
+every row that some client accepts. Where they may differ it is not *exact*, and never counts as proven.
 
 ========================  ===================================================================================
 expression                predicate
@@ -117,7 +117,7 @@ _NAN: Final = Literal(LiteralKind.JSON, "NaN")
 
 @dataclass(frozen=True, slots=True)
 class ReadExpression:
-    """Predicate, None if every row satisfies it; ``exact`` if every client accepts just those rows."""
+    """Predicate, None if every row satisfies it. ``exact`` if every client accepts just those rows."""
 
     predicate: Predicate | None
     exact: bool
@@ -126,8 +126,8 @@ class ReadExpression:
 def read_expression(written: object, columns: ReadColumns, limits: FilterLimits) -> ReadExpression:
     """Read an expression from parsed JSON.
 
-    Raises FilterError if it is malformed, names no column, or has a literal that cannot be compared with the column.
-    Raises LimitExceededError if it is too long, nested too deeply, or has too many literals.
+    Raises FilterError if it is malformed, names no column, or has a literal that cannot be compared with the
+    column. Raises LimitExceededError if it is too long, nested too deeply, or has too many literals.
     """
     limits.check_size(written)
     reader = _Reader(columns, limits)
@@ -137,7 +137,7 @@ def read_expression(written: object, columns: ReadColumns, limits: FilterLimits)
 
 @final
 class _Reader:
-    """Reads one expression; ``exact`` stays true while every part is exact."""
+    """Reads one expression. ``exact`` stays true while every part is exact."""
 
     def __init__(self, columns: ReadColumns, limits: FilterLimits) -> None:
         self.exact = True
@@ -226,7 +226,7 @@ class _Reader:
         return test
 
     def _column(self, members: Mapping[str, object], member: str) -> DataField | None:
-        """Resolve the tested column; None for an expression over columns."""
+        """Resolve the tested column. Return None for an expression over columns."""
         match members.get("term", members.get(member)):
             case str(name) if "term" in members:
                 return self._columns.named(name)
@@ -339,14 +339,14 @@ _NOT_FINITE: Final = frozenset({"nan", "inf", "infinity"})
 
 
 class Fitted(NamedTuple):
-    """Literal; ``wide`` if some clients compare with a neighbouring number, so that tests must be wider."""
+    """Literal. ``wide`` if some clients compare with a neighbouring number, so that tests must be wider."""
 
     value: object
     wide: bool = False
 
 
 def fit_literal(value: object, field: DataField) -> Fitted | None:
-    """Fit a JSON scalar to a column of a simple type; None if clients interpret it differently.
+    """Fit a JSON scalar to a column of a simple type. Return None if clients interpret it differently.
 
     Raises FilterError if it cannot be compared with the column.
     """

@@ -6,8 +6,8 @@
     FileMetaData   1: i32 version   2: list<SchemaElement> schema   ...
     SchemaElement  ...   4: string name   ...   9: i32 field_id   ...
 
-The footer is in Thrift's compact protocol. The first element is the root, the second the first column;
-writers give ids to all columns or to none. Anything unexpected counts as no id, so the file is refused and
+The footer is in Thrift's compact protocol. The first element is the root, the second the first column.
+Writers give ids to all columns or to none. Anything unexpected counts as no id, so the file is refused and
 its bytes need no trust.
 """
 
@@ -27,7 +27,7 @@ from app.types import DataField, Json
 
 @dataclass(slots=True)
 class NameMapping:
-    """Fields of a table or struct, or parts of a list or map, by id; names are newest first."""
+    """Fields of a table or struct, or parts of a list or map, by id. Names are newest first."""
 
     ids: dict[str, int] = field(default_factory=dict)
     names: dict[int, list[str]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class NameMapping:
         return mapping
 
     def add(self, fields: Iterable[DataField]) -> None:
-        """Add fields of an older schema; other columns may have their names now."""
+        """Add fields of an older schema. Other columns may have their names now."""
         for column in fields:
             names = self.names.setdefault(column.id, [])
             # A name belongs to the column that had it last; a file whose schema gave it to another column
@@ -125,14 +125,14 @@ def has_ids(metadata: bytes) -> bool:
 
 
 class _Compact:
-    """Cursor over values of Thrift's compact protocol; IndexError where the bytes end."""
+    """Cursor over values of Thrift's compact protocol. IndexError where the bytes end."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
         self._at = 0
 
     def fields(self, *, skip: bool = False) -> Iterator[tuple[int, int]]:
-        """Yield number and kind of each field of a struct; the caller reads the values unless ``skip``."""
+        """Yield number and kind of each field of a struct. The caller reads the values unless ``skip``."""
         number = 0
         while (head := self._byte()) != _STOP:
             delta, kind = head >> 4, head & 0xF

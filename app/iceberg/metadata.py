@@ -47,8 +47,8 @@ class TableState:
     def json(self, properties: Mapping[str, str], *, referenced_only: bool, millis: bool) -> dict[str, Json]:
         """Format the metadata.
 
-        ``referenced_only`` restricts snapshots to the latest and those with a tag. Raises ValueError if the schema has
-        a type that Iceberg lacks.
+        ``referenced_only`` restricts snapshots to the latest and those with a tag. Raises ValueError if the
+        schema has a type that Iceberg lacks.
         """
         version, schema = self.version, self.version.schema
         latest = None if version.resolved.snapshot is None else Snapshot.of(version.resolved.snapshot)
@@ -128,6 +128,6 @@ def _snapshot(snapshot: Snapshot, by_id: Mapping[int, Snapshot]) -> Json:
 
 
 def _uuid(version: Version, first: TableSchema) -> str:
-    """Return a UUID that identifies the table; one created later at the same location gets another."""
+    """Return a UUID that identifies the table. One created later at the same location gets another."""
     place = version.source.warehouse.public_url, version.resolved.directory, str(version.resolved.level)
     return str(uuid.UUID(bytes=digest(*map(str.encode, place), first.digest.encode()), version=4))

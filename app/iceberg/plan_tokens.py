@@ -64,7 +64,7 @@ class PlanQuestion:
 
 @dataclass(frozen=True, slots=True)
 class PlanToken:
-    """Part of a plan of one version; the module's table describes the attributes."""
+    """Part of a plan of one version. The module's table describes the attributes."""
 
     question: PlanQuestion
     snapshot: Number | None
@@ -85,8 +85,8 @@ class PlanToken:
     def read(text: str, table: TableRef, longest: int | None = None) -> PlanToken:
         """Decode a token of at most ``longest`` characters that :meth:`write` made.
 
-        Raises NotFoundError if it is none, or of another table or release. Raises MemoryShortError if there is no memory for
-        its content.
+        Raises NotFoundError if it is none, or of another table or release. Raises MemoryShortError if there
+        is no memory for its content.
         """
         if longest is not None and len(text) > longest:
             raise _unknown()
@@ -128,9 +128,10 @@ _TOKENS: Final = TypeAdapter(PlanToken)
 
 
 def write_filter(expression: object) -> str:
-    """Format an expression as JSON text; decimals with more digits than a double keeps become text.
+    """Format an expression as JSON text. Decimals with more digits than a double keeps become text.
 
-    Raises RecursionError if it nests too deeply. Raises ValueError if it has NaN, an infinity, or a number of very many digits.
+    Raises RecursionError if it nests too deeply. Raises ValueError if it has NaN, an infinity, or a number of
+    very many digits.
     """
     return json.dumps(
         expression,

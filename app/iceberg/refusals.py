@@ -1,6 +1,6 @@
 """Refuses tables and plans that Iceberg's clients would misread, with the reason and a way out.
 
-A table is refused for its schema; a plan, for the files that it keeps.
+A table is refused for its schema. A plan, for the files that it keeps.
 
 ============================================  ===================================================
 refused                                       why
@@ -55,7 +55,7 @@ def check_table(schema: TableSchema, *, millis: bool) -> None:
 
 
 def reason_against(schema: TableSchema, name: str) -> str | None:
-    """Explain why clients cannot read a table, or files it may have; None if they can."""
+    """Explain why clients cannot read a table, or files it may have. Return None if they can."""
     return ". ".join(map(str, _reasons_against(schema, name))) or None
 
 
@@ -84,7 +84,7 @@ def _reasons_against(schema: TableSchema, name: str) -> Iterator[object]:
 
 
 def merging(files: str, level: int | None, *, vectors: bool = True) -> UnsupportedFormatError:
-    """Return the error for files that merge; ``level`` is theirs if the plan has one level only."""
+    """Return the error for files that merge. ``level`` is theirs if the plan has one level only."""
     older = "add $ro to its name, which gives what its last full compaction made of it, or "
     newer = ", or set deletion-vectors.enabled and deletion-vectors.bitmap64" if vectors else ""
     return refusal(

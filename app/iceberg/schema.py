@@ -22,11 +22,11 @@ The engine stores timestamps of up to three digits in milliseconds. Iceberg's Ja
 for microseconds: they show wrong values, and skip row groups that match. PyIceberg reads them correctly. A
 request does not reveal its client, so the client has to announce it.
 
-Fields keep their ids. A schema has no ids for elements, keys and values; in Parquet files the engine derives
+Fields keep their ids. A schema has no ids for elements, keys and values. In Parquet files the engine derives
 them from the column's id and the depth (:func:`inner_fields`).
 
 A request names columns, but not their schema. A client that reads a snapshot by number uses the snapshot's
-schema, or the table's when it loaded it; PyIceberg 0.12 uses both in one scan. A name therefore means a
+schema, or the table's when it loaded it. PyIceberg 0.12 uses both in one scan. A name therefore means a
 column only if it is one column, of one type, in every schema that has the name.
 """
 
@@ -79,7 +79,10 @@ _FIRST_PARTITION_FIELD: Final = 1000
 
 
 def schema_json(schema: TableSchema, *, millis: bool) -> dict[str, Json]:
-    """Format a schema. Raises ValueError if Iceberg, or a client without ``millis``, lacks the type of a column."""
+    """Format a schema.
+
+    Raises ValueError if Iceberg, or a client without ``millis``, lacks the type of a column.
+    """
     written: dict[str, Json] = {
         "type": "struct",
         "schema-id": schema.id,
@@ -127,7 +130,7 @@ def partition_specs(schema: TableSchema) -> list[Json]:
 
 
 def last_partition_id(schema: TableSchema) -> int:
-    """Return the highest id of a partition field; one less than the first id if there is none."""
+    """Return the highest id of a partition field, or one less than the first id."""
     return _FIRST_PARTITION_FIELD - 1 + len(partition_fields(schema))
 
 
@@ -158,7 +161,7 @@ def inner_fields(field: DataField) -> list[DataField]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part(DataField):
-    """Element, key or value; ``column`` is the id of the enclosing struct field or column."""
+    """Element, key or value. ``column`` is the id of the enclosing struct field or column."""
 
     column: int
     depth: int
@@ -231,7 +234,7 @@ _METADATA_COLUMNS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ColumnLookup:
-    """Columns of one schema by full name, folded unless case matters, and by id; None for nested ones."""
+    """Columns of one schema by full name, folded unless case matters, and by id. None for nested ones."""
 
     by_name: Mapping[str, DataField | None]
     by_id: Mapping[int, DataField | None]
@@ -255,7 +258,7 @@ class ColumnLookup:
         return name if self.case_sensitive else name.lower()
 
     def named(self, name: str) -> DataField | None:
-        """Resolve a name; None for a nested field or a metadata column.
+        """Resolve a name. Return None for a nested field or a metadata column.
 
         Raises FilterError if there is none, or more than one.
         """
@@ -270,13 +273,13 @@ class ColumnLookup:
         raise FilterError(f"there is no column {name!r:.200}{suggestion}", column=name)
 
     def of_id(self, number: int) -> DataField | None:
-        """Resolve an id; None for a nested field. Raises FilterError if there is none."""
+        """Resolve an id. Return None for a nested field. Raises FilterError if there is none."""
         if number not in self.by_id:
             raise FilterError(f"there is no field with the id {number}")
         return self.by_id[number]
 
     def _is_within(self, name: str) -> bool:
-        """Return True if a name leads into a nested column; Java omits ``element`` and ``value``."""
+        """Return True if a name leads into a nested column. Java omits ``element`` and ``value``."""
         whole = [field for field in self.by_name.values() if field is not None]
         return any(
             field.type.root in NESTED_ROOTS and name.startswith(f"{self.fold(field.name)}.")
@@ -286,14 +289,14 @@ class ColumnLookup:
 
 @dataclass(frozen=True, slots=True)
 class ReadColumns:
-    """Columns of all schemas that a client may use; ``planned`` is the first of ``every``."""
+    """Columns of all schemas that a client may use. ``planned`` is the first of ``every``."""
 
     planned: TableSchema
     every: Sequence[ColumnLookup]
 
     @classmethod
     def of(cls, schemas: Sequence[TableSchema], *, case_sensitive: bool) -> ReadColumns:
-        """Index schemas; the first is that of the plan."""
+        """Index schemas. The first is that of the plan."""
         planned, *further = schemas
         every = [ColumnLookup.of(planned, case_sensitive=case_sensitive)]
         for schema in further:
@@ -304,15 +307,21 @@ class ReadColumns:
         return cls(planned, every)
 
     def named(self, name: str) -> DataField | None:
-        """Resolve a name; None unless it is one column in all schemas. Raises FilterError if no schema has it."""
+        """Resolve a name. Return None unless it is one column in all schemas.
+
+        Raises FilterError if no schema has it.
+        """
         return self._one_of(lambda columns: columns.named(name))
 
     def of_id(self, number: int) -> DataField | None:
-        """Resolve an id; None unless it is one column in all schemas. Raises FilterError if no schema has it."""
+        """Resolve an id. Return None unless it is one column in all schemas.
+
+        Raises FilterError if no schema has it.
+        """
         return self._one_of(lambda columns: columns.of_id(number))
 
     def listed(self, names: Sequence[str]) -> list[DataField]:
-        """List the planned columns that ``names`` resolve to; nested and unknown names are left out."""
+        """List the planned columns that ``names`` resolve to. Nested and unknown names are left out."""
         # Loops run over columns, since names may be many, repeated or unknown.
         folded_names = set(map(self.every[0].fold, names))
         ids = {

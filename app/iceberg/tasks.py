@@ -216,12 +216,13 @@ def _ranges(
 def column_statistics(
     version: Version, files: PlannedFiles, start: int, stop: int, columns: Sequence[DataField]
 ) -> Iterator[Mapping[str, Json]]:
-    """Yield statistics of data files from ``start`` to ``stop``, exclusive; empty if none are requested.
+    """Yield statistics of data files from ``start`` to ``stop``, exclusive, empty if none are requested.
 
     Clients answer MIN, MAX and COUNT from them, and take bounds for values of the file. Bounds are
-    hexadecimal of Iceberg's binary form, as Java reads them; the REST specification does not state a form.
+    hexadecimal of Iceberg's binary form, as Java reads them. The REST specification does not state a form.
 
-    Raises CorruptMetadataError if the statistics of a manifest are damaged. Raises DeadlineExceededError if time is used up.
+    Raises CorruptMetadataError if the statistics of a manifest are damaged. Raises DeadlineExceededError if
+    time is used up.
     """
     numbers = files.array("number")[start:stop]
     order = np.argsort(numbers, kind="stable")

@@ -1,6 +1,6 @@
 """The pipeline's Spark jobs, which build what the service serves.
 
-Each is a function of a Spark session and a :class:`JobTable`. The driver reads metadata and commits; tasks
+Each is a function of a Spark session and a :class:`JobTable`. The driver reads metadata and commits. Tasks
 read data files with this package, which Spark's workers must therefore be able to import.
 
 Every job may also raise JobError (a task failed, or Spark gave up), CommitConflictError (other commits kept

@@ -59,7 +59,7 @@ class AuditedColumn:
 
 @dataclass(frozen=True, slots=True)
 class AuditProblem:
-    """An index that must not be used; ``column`` is None if no index of the file can be read."""
+    """An index that must not be used. ``column`` is None if no index of the file can be read."""
 
     path: str
     column: str | None

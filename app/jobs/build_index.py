@@ -111,7 +111,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
     ``rebuild``: includes files that have the declared indexes.
     ``anyway``: commits even if an index is larger than the data files beside it.
 
-    Raises JobError if an index is larger than that; nothing is committed. Bloom filters, whose size the
+    Raises JobError if an index is larger than that. Nothing is committed. Bloom filters, whose size the
     options tell, are refused before the first task. Notes of the error are options to add.
     """
     committer, version = table.committer(), table.latest()
@@ -298,7 +298,7 @@ def _files_in_same_directories(place: Place, paths: Iterable[str]) -> Iterator[s
 
 
 def drop_index(table: JobTable, *, partitions: Sequence[Mapping[str, Json]] | None = None) -> IndexReport:
-    """Take the file indexes off a table's data files; index files stay for older snapshots."""
+    """Take the file indexes off a table's data files. Index files stay for older snapshots."""
     committer, version = table.committer(), table.latest()
     entries = list(chosen_entries(version, partitions))
     indexed = [entry for entry in entries if has_index(entry)]
@@ -385,7 +385,7 @@ def _with_new_identity(entry: ManifestEntry) -> ManifestEntry:
 def commit_replacements(
     committer: Committer, pairs: Sequence[tuple[ManifestEntry, ManifestEntry]]
 ) -> tuple[int | None, list[ManifestEntry]]:
-    """Replace the entries that are still live; return the new snapshot, if any, and the others."""
+    """Replace the entries that are still live. Return the new snapshot, if any, and the others."""
     pending = [(old, new) for old, new in pairs if old != new]
     overtaken: list[ManifestEntry] = []
     for _ in range(_COMMITS):

@@ -33,7 +33,7 @@ class IndexedFile:
     side_path: str | None
 
     def content(self, warehouse: Warehouse) -> bytes | None:
-        """Read the bytes of the index; None if there is none."""
+        """Read the bytes of the index. Return None if there is none."""
         if self.embedded is not None or self.side_path is None:
             return self.embedded
         return warehouse.read(self.side_path)
@@ -41,12 +41,12 @@ class IndexedFile:
 
 @dataclass(frozen=True, slots=True)
 class BuildTask:
-    """Changes of one data file's indexes; those that are not named stay.
+    """Changes of one data file's indexes. Those that are not named stay.
 
     Attributes:
         options: indexes to build, by the file's own names and types.
         take_off: column and kind of each index to take off, by the file's own names.
-        new_path: place of the index unless it goes into the manifest; no other task or job writes there.
+        new_path: place of the index unless it goes into the manifest. No other task or job writes there.
         rebuild: builds indexes of ``options`` again that the file has.
     """
 
@@ -69,10 +69,10 @@ class BuildTask:
 
 @dataclass(frozen=True, slots=True)
 class BuiltFile:
-    """Outcome for one file; ``is_new`` is false if its index stays as and where it is.
+    """Outcome for one file. ``is_new`` is false if its index stays as and where it is.
 
     ``before``: column and kind of each index that the file had. ``built``: bytes of each index that was
-    built, by column and kind. ``size_bytes``: bytes of the container; 0 if no index remains.
+    built, by column and kind. ``size_bytes``: bytes of the container. 0 if no index remains.
     """
 
     number: int
@@ -150,7 +150,7 @@ class AuditTask:
 
 @dataclass(frozen=True, slots=True)
 class AuditedFile:
-    """Outcome for one file; ``verification`` is None if the container cannot be read."""
+    """Outcome for one file. ``verification`` is None if the container cannot be read."""
 
     number: int
     verification: Verification | None
@@ -181,7 +181,7 @@ def audit_file(task: AuditTask) -> AuditedFile:
 def options_in_file(
     options: FileIndexOptions, schema: TableSchema, file_schema: TableSchema, written: tuple[str, ...] | None
 ) -> FileIndexOptions:
-    """Translate options to the names and types of the file's columns; leave out others.
+    """Translate options to the names and types of the file's columns. Leave out others.
 
     A column is found by its id. An index is left out if the file lacks the column, or if the index does not
     take the type that the column had.

@@ -29,7 +29,7 @@ _COPIED_BYTES: Final = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Location of a warehouse, sent to tasks; they take credentials from their own environment."""
+    """Location of a warehouse, sent to tasks. They take credentials from their own environment."""
 
     url: str
     allow_external: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class JobTable:
         """Open a table.
 
         ``warehouse``: URL or directory, which tasks must be able to reach too.
-        ``rooms``: capacities of the caches; the default keeps manifests whole for jobs that commit.
+        ``rooms``: capacities of the caches. The default keeps manifests whole for jobs that commit.
 
         Raises RequestError if the name is not of the form DATABASE.TABLE. Raises SettingsError if the
         warehouse cannot be opened.
@@ -86,7 +86,7 @@ class JobTable:
         return self.service.resolve(self.ref, SnapshotSelector())
 
     def check_filter(self, written: str | Mapping[str, Json] | None) -> None:
-        """Check a filter before Spark starts; raises FilterError if it does not fit the table."""
+        """Check a filter before Spark starts. Raises FilterError if it does not fit the table."""
         version = self.latest()
         read_filter(written, version.schema.fields, Limits(), version.relation)
 

@@ -1,6 +1,6 @@
 """Rows that meet a condition, by their position in their file.
 
-Files of one schema are read together, in the columns and types that they were written with; Spark then casts
+Files of one schema are read together, in the columns and types that they were written with. Spark then casts
 these to the table's. A column is found by its field id. CHAR columns are padded as Spark pads them. One task
 reads all rows of a file, so that positions need no shuffle.
 """
@@ -78,10 +78,10 @@ def matching_rows(
 ) -> dict[int, BitMap64]:
     """Positions of the matching rows by number of the file, without files that have none.
 
-    ``names`` are the columns that the condition uses; None stands for all.
+    ``names`` are the columns that the condition uses. None stands for all.
 
-    Raises UnsupportedFormatError if Spark lacks the type of a column, or would convert an older type otherwise
-    than the engine.
+    Raises UnsupportedFormatError if Spark lacks the type of a column, or would convert an older type
+    otherwise than the engine.
     """
     if not files:
         return {}

@@ -65,7 +65,7 @@ class PlanReport:
     """A plan.
 
     Attributes:
-        snapshot_id: id of the version; None for a table that was never written to.
+        snapshot_id: id of the version. None for a table that was never written to.
         manifests: number of planned manifests: those with partitions that the filter allows.
         rows_selected: rows of the kept files, without deleted ones.
         files: the kept files in the order of manifests: ``path``, ``partition`` (JSON), ``bucket``,

@@ -42,13 +42,13 @@ _SUCCEEDED: Final = "SUCCEEDED"
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """One run of a job; its token is part of the names of its files, and groups its jobs in Spark."""
+    """One run of a job. Its token is part of the names of its files, and groups its jobs in Spark."""
 
     context: SparkContext
     token: str
 
     def settle(self) -> bool:
-        """Cancel tasks and await their end; true if each succeeded at once, and so reported its files."""
+        """Cancel tasks and await their end. True if each succeeded at once, and so reported its files."""
         try:
             tracker = self.context.statusTracker()
             # Spark warns of a group without jobs to cancel.
@@ -131,9 +131,9 @@ class FilesOfRun:
 
 @dataclass(slots=True)
 class WrittenFiles:
-    """Removes files if the block raises; files that were never written are ignored.
+    """Removes files if the block raises. Files that were never written are ignored.
 
-    ``paths``: under names that only this run uses; more may come while the block lasts. ``is_committing``:
+    ``paths``: under names that only this run uses. More may come while the block lasts. ``is_committing``:
     set by the block when it begins to commit.
     """
 
@@ -155,7 +155,7 @@ class WrittenFiles:
 
 
 def remove(writing: Writing, paths: Iterable[str]) -> None:
-    """Remove unreferenced files; log those that cannot be removed."""
+    """Remove unreferenced files. Log those that cannot be removed."""
     for path in paths:
         try:
             writing.delete(path)

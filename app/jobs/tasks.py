@@ -80,7 +80,7 @@ def run_tasks(
     size_bytes: int,
     group: str | None = None,
 ) -> list[_Result]:
-    """Do the work of all items in tasks and return results in order; the longest items come first.
+    """Do the work of all items in tasks and return results in order. The longest items come first.
 
     ``size_bytes``: bytes of all files of the items.
     """

@@ -40,7 +40,7 @@ class UpsertReport:
     """Result of a job.
 
     ``rows_written``: rows in the new files, one for each key. ``keys_added``: rows written for keys with a
-    new hash; None unless buckets are dynamic. ``waits_for_compaction``: batch reads see the rows only after a
+    new hash. None unless buckets are dynamic. ``waits_for_compaction``: batch reads see the rows only after a
     compaction.
     """
 
@@ -69,8 +69,8 @@ def upsert(
 
     ``rows``: all columns of the table, in any order. The last row of a key wins, in the order of Spark's
     partitions and of the rows in them, unless the table has a sequence field. ``row_kind_column``: an extra
-    column with ``+I``, ``+U``, ``-U`` or ``-D``; the last two delete the key. ``parallelism``: channels of
-    assigners of dynamic buckets, unless the table sets them; default: one for each MiB of rows, as Spark
+    column with ``+I``, ``+U``, ``-U`` or ``-D``. The last two delete the key. ``parallelism``: channels of
+    assigners of dynamic buckets, unless the table sets them. Default: one for each MiB of rows, as Spark
     estimates them, with a local master at most one for each core, and elsewhere at most as in the engine: the
     larger of ``spark.default.parallelism`` and ``spark.sql.shuffle.partitions``.
     """
@@ -112,7 +112,7 @@ def rows_from_files(
     """Read files into rows for :func:`upsert`.
 
     ``data_format``: Spark's name for it. Columns of formats without types, such as ``csv`` and ``json``, are
-    read in the table's types; a value of another type is an error.
+    read in the table's types. A value of another type is an error.
     """
     target = Target.of(table, table.latest(), has_kinds=row_kind_column is not None)
     return read_rows(

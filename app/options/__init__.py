@@ -1,6 +1,6 @@
-"""The options of a table, which its schema stores as text by name; only this package parses them.
+"""The options of a table, which its schema stores as text by name. Only this package parses them.
 
-A wrong option raises RequestError if it is given, CorruptMetadataError if it is stored; the message names it
+A wrong option raises RequestError if it is given, CorruptMetadataError if it is stored. The message names it
 and its valid values.
 """
 

@@ -9,10 +9,10 @@ option                                      meaning
                                             goes into the manifest instead of a file
 ==========================================  ==============================================================
 
-``column[key]`` stands for the values of a map column under one key; options of the map column apply to keys
+``column[key]`` stands for the values of a map column under one key. Options of the map column apply to keys
 without their own. Existing files keep the indexes they were written with. The engine splits an option's name
 at every dot and ignores names of other than three parts, so a column or key with a dot has no options. Stored
-options are taken as they are; a given option without effect is an error (``docs/decisions/indexes.md``).
+options are taken as they are. A given option without effect is an error (``docs/decisions/indexes.md``).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NAME_PARTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class IndexDeclaration:
-    """Index of a column, or of ``column[key]``; parameters are by their last name, such as ``fpp``."""
+    """Index of a column, or of ``column[key]``. Parameters are by their last name, such as ``fpp``."""
 
     column: str
     kind: str
@@ -71,7 +71,7 @@ def given_indexes(
 
 
 def with_added(stored: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Merge given options into stored ones; given columns are appended to the listed ones."""
+    """Merge given options into stored ones. Given columns are appended to the listed ones."""
     listed = {option: names for _, option, names in _lists(stored)}
     added = {
         option: ",".join([*listed[option], *(name for name in names if name not in listed[option])])
@@ -136,7 +136,7 @@ def _refuse_without_effect(
 
 
 def split_map_key(column: str) -> tuple[str, str | None]:
-    """Split ``column[key]`` into column and key; other names have no key."""
+    """Split ``column[key]`` into column and key. Other names have no key."""
     start = column.find("[")
     return (column[:start], column[start + 1 : -1]) if start >= 0 and column.endswith("]") else (column, None)
 

@@ -39,9 +39,9 @@ class OptionReader:
                 raise self._error(name, "true or false", written)
 
     def integer(self, name: str, *, most: int, special: int | None = None) -> int | None:
-        """Parse a whole number; None if the option is not set.
+        """Parse a whole number. Return None if the option is not set.
 
-        A given number is at least 1, or ``special``; a stored one may be any number of its type.
+        A given number is at least 1, or ``special``. A stored one may be any number of its type.
         """
         written = self._values.get(name)
         if written is None:
@@ -97,7 +97,7 @@ _UNITS = {
 
 
 def memory_size(name: str, text: str) -> int:
-    """Parse a size; without a unit it counts bytes."""
+    """Parse a size. Without a unit it counts bytes."""
     match = _SIZE.fullmatch(text.strip().lower())
     if match is None or match[2] not in _UNITS:
         raise RequestError(f"{name} must be a size such as 500 b, 16 kb or 1 mb, found {text!r:.100}")

@@ -87,7 +87,7 @@ class AssignerOptions:
 
 @dataclass(frozen=True, slots=True)
 class DynamicBucketOptions:
-    """Options of dynamic buckets; given ``target_rows`` are at least 1."""
+    """Options of dynamic buckets. Given ``target_rows`` are at least 1."""
 
     target_rows: int = DEFAULT_TARGET_ROWS
     max_buckets: int = UNBOUNDED
@@ -110,7 +110,7 @@ class DynamicBucketOptions:
         return cls(*_for_reading(OptionReader(options, given=False)))
 
     def assigners(self, parallelism: int) -> tuple[AssignerOptions, ...]:
-        """Return one assigner per channel; ``parallelism`` is the default number of channels.
+        """Return one assigner per channel. ``parallelism`` is the default number of channels.
 
         A partition uses as many of them as it has initial buckets; :mod:`app.bucket_index.partition_buckets`
         routes rows.
@@ -140,7 +140,7 @@ _COMPACTION_TRIGGER: Final = 5
 
 
 class MergeEngine(StrEnum):
-    """Rule that merges versions of a key into one row; values are the option's."""
+    """Rule that merges versions of a key into one row. Values are the option's."""
 
     DEDUPLICATE = "deduplicate"
     PARTIAL_UPDATE = "partial-update"
@@ -165,7 +165,7 @@ class TableOptions:
 
     @cached_property
     def bucket_key(self) -> tuple[str, ...]:
-        """Columns that are hashed; empty if the option is not set."""
+        """Columns that are hashed, empty if the option is not set."""
         names = (name.strip() for name in self.values.get(BUCKET_KEY, "").split(","))
         return tuple(name for name in names if name)
 
@@ -237,7 +237,7 @@ class TableOptions:
 
     @cached_property
     def change_log(self) -> bool:
-        """True if releases 0.4 and 0.5 store changes of rows; later ones always do for tables with a key."""
+        """True if releases 0.4 and 0.5 store changes of rows. Later ones always do for tables with a key."""
         return self.values.get("write-mode", "").strip().lower() == "change-log"
 
     @cached_property
@@ -272,7 +272,7 @@ class TableOptions:
 
     @cached_property
     def refusal(self) -> str | None:
-        """Reason why batch reads may see other rows than those of the version; None if they cannot."""
+        """Reason why batch reads may see other rows than those of the version. None if they cannot."""
         for name in sorted(REFUSED.keys() & self.values.keys()):
             value = self.values[name]
             if value.strip().lower() not in _HARMLESS.get(name, _OFF):

@@ -1,4 +1,4 @@
-"""Answers about tables and index files, from requests to answers; no HTTP.
+"""Answers about tables and index files, from requests to answers. No HTTP.
 
 :class:`~app.planning.service.IndexService` answers the requests of the HTTP layer and the command line.
 Advice, aggregates, Iceberg's catalog and jobs also use the steps of a plan. A package imports from lower

@@ -33,7 +33,7 @@ def answer_changes(before: Version, after: Version, request: PlanRequest, limits
     """Return the changes from one version to another.
 
     ``before``: the earlier version, in the columns of the later one.
-    ``request``: filter and form of the answer; ``files`` is ignored.
+    ``request``: filter and form of the answer. ``files`` is ignored.
 
     Raises FilterError if the filter cannot be read, or does not fit. Raises SnapshotExpiredError if a version
     expired meanwhile.
@@ -76,7 +76,7 @@ def _take(plan: Plan, chosen: NDArray[np.bool_]) -> Plan:
 
 
 def changed_files(before: Version, after: Version) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the files removed and added, ascending; a file whose deletion vector changed is in both."""
+    """Return the files removed and added, ascending. A file whose deletion vector changed is in both."""
     # A manifest that both versions share gives both the same files, except files that a later manifest
     # removes. So only names in the others are compared, and a commit costs what it added.
     only_before, only_after = dict(_files_not_shared(before, after)), dict(_files_not_shared(after, before))

@@ -28,7 +28,7 @@ _FILES_AT_ONCE: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class DeletedPositions:
-    """Deleted positions of one data file; ``positions`` is None where the caller asked for counts only."""
+    """Deleted positions of one data file. ``positions`` is None where the caller asked for counts only."""
 
     file_name: str
     partition: Mapping[str, Json]
@@ -47,7 +47,7 @@ class DeletionsAnswer:
 
 
 def answer_deletions(version: Version, request: DeletionsRequest) -> DeletionsAnswer:
-    """List the deleted positions of the requested files; of none also where batch reads do not see the file.
+    """List the deleted positions of the requested files, except of files that batch reads do not see.
 
     Raises FilterError if the partition does not fit the table. Raises CorruptIndexError if a deletion vector
     is damaged. Raises SnapshotExpiredError if a deletion vector file is gone.

@@ -58,7 +58,7 @@ class BackgroundLoads:
             self._pools[warehouse].submit(self._load, pending, key, load)
 
     def close(self) -> None:
-        """Cancel running loads; queued ones never start."""
+        """Cancel running loads. Queued ones never start."""
         with self._lock:
             self._end.cancel()
         for pool in self._pools.values():
@@ -87,9 +87,9 @@ class Plans:
     def of(self, version: Version, request: PlanRequest, budget_ms: int | None) -> Plan:
         """Return the plan of a version, from the cache where it is there.
 
-        ``request``: the filter and the form of the answer. Its selector is ignored; its time zone must be
+        ``request``: the filter and the form of the answer. Its selector is ignored. Its time zone must be
         resolved.
-        ``budget_ms``: default for requests that name no budget; None waits for every index file.
+        ``budget_ms``: default for requests that name no budget. None waits for every index file.
         """
         budget = Budget.begin(budget_ms if request.budget_ms is None else request.budget_ms)
         return self._remembered(version, request, budget)

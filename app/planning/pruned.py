@@ -2,7 +2,7 @@
 
 Nothing is written to the warehouse: the engine's catalog ``paimon-index`` serves the metadata from memory,
 see ``docs/decisions/sql-catalog.md``. In tables with data evolution, plans keep files together that hold
-columns of the same rows; readers take the ids of the rows to read as well.
+columns of the same rows. Readers take the ids of the rows to read as well.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ class PrunedSnapshot:
 
     Attributes:
         files_named: number of files: those of the plan, and those that merge with them.
-        document: content of the snapshot file; None where more files are kept than the caller wants named,
+        document: content of the snapshot file. None where more files are kept than the caller wants named,
             and for a table without snapshots.
-        delta_manifest_list: of the planned snapshot, a name unique among tables; None if it has none.
+        delta_manifest_list: of the planned snapshot, a name unique among tables. None if it has none.
         options_schema_id: id of the schema whose options apply.
-        row_ranges: ids of the rows to read, in a table with data evolution; None for all rows of the files.
+        row_ranges: ids of the rows to read, in a table with data evolution. None for all rows of the files.
     """
 
     name: str
@@ -178,7 +178,7 @@ def _document(
 
 
 def _row_ranges(plan: Plan) -> RowRanges | None:
-    """Return the rows to read; None if files are read whole."""
+    """Return the rows to read. Return None if files are read whole."""
     files, first_rows = plan.files, plan.files.table.column("first_row_id")
     counts, matching = files.array("row_count").tolist(), {**files.selections, **files.joined_rows}
     # Reading in parts does not pay for a file of which most rows are left, such as by a deletion vector.

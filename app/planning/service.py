@@ -98,7 +98,7 @@ class IndexService:
 
     @property
     def is_opening(self) -> bool:
-        """True while the shared cache has not answered its first call; for a second at most."""
+        """True while the shared cache has not answered its first call, for a second at most."""
         return self._tiers.store is not None and self._tiers.store.is_opening
 
     def path_of(self, warehouse: str, location: str) -> str:
@@ -121,7 +121,7 @@ class IndexService:
             return self._catalog(warehouse).tables(database)
 
     def describe(self, ref: TableRef, selector: SnapshotSelector, refusal: Refusal) -> TableDescription:
-        """Describe a version of a table; see :meth:`TableDescription.of`."""
+        """Describe a version of a table. See :meth:`TableDescription.of`."""
         version, newest = self.resolve(ref, selector), SnapshotSelector(branch=selector.branch)
         latest = version if selector == newest else self.resolve(ref, newest)
         return TableDescription.of(version, latest.resolved.snapshot, refusal)
@@ -202,9 +202,9 @@ class IndexService:
 
         Index files for which the budget was too short are loaded in the background, for the next plan.
 
-        ``of``: a table; or a resolved version, which overrides the request's selector.
-        ``budget_ms``: default for requests that name no budget; None waits for every index file.
-        ``is_counted``: adds the plan to :attr:`usage`; False for further pages of a plan.
+        ``of``: a table, or a resolved version, which overrides the request's selector.
+        ``budget_ms``: default for requests that name no budget. None waits for every index file.
+        ``is_counted``: adds the plan to :attr:`usage`. False for further pages of a plan.
         """
         self._check_named(request.files)
         version = self._version(of, request.selector)
@@ -236,20 +236,20 @@ class IndexService:
             return answer_changes(before, after, request, self._limits)
 
     def deletions(self, of: TableRef | Version, request: DeletionsRequest) -> DeletionsAnswer:
-        """List deleted rows by file; ``of`` is a table or a resolved version."""
+        """List deleted rows by file. ``of`` is a table or a resolved version."""
         self._check_named(request.files)
         return self._evaluate(of, request, answer_deletions)
 
     def lookup(self, of: TableRef | Version, request: LookupRequest) -> BucketLookup:
-        """Find the buckets of keys; ``of`` is a table or a resolved version."""
+        """Find the buckets of keys. ``of`` is a table or a resolved version."""
         return self._evaluate(of, request, answer_lookup)
 
     def buckets(self, of: TableRef | Version, request: BucketsRequest) -> BucketList:
-        """List the buckets of one partition, or of all; ``of`` is a table or a resolved version."""
+        """List the buckets of one partition, or of all. ``of`` is a table or a resolved version."""
         return self._evaluate(of, request, answer_buckets)
 
     def assign(self, of: TableRef | Version, request: AssignRequest) -> AssignmentAnswer:
-        """Predict the buckets that a writer would assign; ``of`` as in :meth:`lookup`. Write nothing."""
+        """Predict the buckets that a writer would assign. ``of`` as in :meth:`lookup`. Write nothing."""
         return self._evaluate(of, request, answer_assignment)
 
     def warm(self, version: Version, *, at_once: bool = False) -> None:
@@ -282,7 +282,7 @@ class IndexService:
     ) -> EvaluateAnswer:
         """Evaluate a filter on index files alone, without a table.
 
-        ``any_place``: allows paths of any file; for operators, not for callers of the service.
+        ``any_place``: allows paths of any file, for operators, not for callers of the service.
         """
         self._check_named(request.files)
         storage = self._warehouse(warehouse)
@@ -299,12 +299,12 @@ class IndexService:
         *,
         any_place: bool = False,
     ) -> Json:
-        """Show the content of an index file; see :func:`app.planning.standalone.inspect_file`."""
+        """Show the content of an index file. See :func:`app.planning.standalone.inspect_file`."""
         storage = self._warehouse(warehouse)
         return inspect_file(storage, file, kind, types, entries, any_place=any_place)
 
     def cache_statistics(self) -> Mapping[str, Mapping[str, int]]:
-        """Return the counters of each cache by name; ``disk`` and ``shared`` where they exist."""
+        """Return the counters of each cache by name. ``disk`` and ``shared`` where they exist."""
         statistics = {cache.name: asdict(cache.statistics()) for cache in self._caches()}
         if self._tiers.directory is not None:
             statistics["disk"] = asdict(self._tiers.directory.statistics())
@@ -313,7 +313,7 @@ class IndexService:
         return statistics
 
     def clear_caches(self) -> None:
-        """Drop everything decoded from memory; entries on the disk stay."""
+        """Drop everything decoded from memory. Entries on the disk stay."""
         for cache in self._caches():
             cache.clear()
         # Returning memory to the system takes long, and the caller need not wait for it.

@@ -54,8 +54,8 @@ def inspect_file(
 ) -> Json:
     """Show the content of an index file.
 
-    ``kind``: ``file_index``, ``deletion_vectors``, ``hash``, ``btree`` or ``bitmap``; None detects it.
-    ``types``: types of columns by name; without one, values of the column's indexes are not shown. A global
+    ``kind``: ``file_index``, ``deletion_vectors``, ``hash``, ``btree`` or ``bitmap``. None detects it.
+    ``types``: types of columns by name. Without one, values of the column's indexes are not shown. A global
     index takes one column.
     ``entries``: range of vectors, hashes or blocks to list.
 
@@ -131,7 +131,7 @@ def _show(name: str, content: bytes, kind: str | None, types: Mapping[str, str],
 
 
 def _only_type(types: Mapping[str, str]) -> DataType | None:
-    """Return the type of a global index's column; raises RequestError."""
+    """Return the type of a global index's column. Raises RequestError."""
     if not types:
         return None
     if len(types) > 1:

@@ -1,7 +1,7 @@
 """Counts what the plans of each table saved, which indexes helped, and which filters callers sent.
 
 Filters are counted by shape (:mod:`app.predicates.model`), so that no value of a caller is stored. Counters
-start with the process; the tables planned last are remembered.
+start with the process. The tables planned last are remembered.
 """
 
 from __future__ import annotations

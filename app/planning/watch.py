@@ -1,6 +1,6 @@
 """Decodes new snapshots of watched tables ahead of requests, so that the first plan after a commit is warm.
 
-Each version is decoded once; objects that the caches evict are not loaded again. Until every table was read
+Each version is decoded once. Objects that the caches evict are not loaded again. Until every table was read
 once (:attr:`Watch.is_warm`), load balancers send no requests.
 """
 
@@ -43,7 +43,7 @@ class WatchState:
 
 
 class Watch:
-    """Polls tables, which need not exist yet, and decodes new snapshots; ``clock`` returns seconds."""
+    """Polls tables, which need not exist yet, and decodes new snapshots. ``clock`` returns seconds."""
 
     def __init__(
         self,

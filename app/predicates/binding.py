@@ -5,7 +5,7 @@ NOT is pushed down by SQL's three-valued logic before literals are fitted: ``NOT
 (LIKE, an unknown part) is unknown when negated.
 
 A literal is read in the column's type. A number that is no value of an integer or decimal type lies between
-two of them, or beyond an end; with ``b`` and ``a`` the values below and above it:
+two of them, or beyond an end, with ``b`` and ``a`` the values below and above it:
 
 ========  =========  ==============  ========================================
 test      value v    between b, a    beyond an end
@@ -297,7 +297,7 @@ def value_range(field: DataField, low: Value, high: Value) -> BoundPredicate:
 
 
 def _fit_list(literals: Sequence[Literal], data_type: DataType) -> Sequence[Value] | None:
-    """Convert a list to values of the type; None if it has to be placed literal by literal."""
+    """Convert a list to values of the type. Return None if it has to be placed literal by literal."""
     if not isinstance(literals, LiteralList) or data_type.root not in _LISTED_ROOTS[literals.kind]:
         return None
     values: Sequence[Any] = literals.values

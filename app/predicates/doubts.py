@@ -48,7 +48,10 @@ _TIMES: Final = frozenset({LiteralKind.DATE, LiteralKind.TIMESTAMP})
 
 
 def doubt_of(leaf: Leaf, field: DataField) -> str | None:
-    """Return why a test of ``field`` is not decided, and what to write instead; None if it is decided."""
+    """Return why a test of ``field`` is not decided, and what to write instead.
+
+    Return None if it is decided.
+    """
     if leaf.operator in NULL_TESTS:
         return None
     if field.type.root is TypeRoot.CHAR and leaf.operator not in _EQUALITIES:

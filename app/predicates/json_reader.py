@@ -66,17 +66,18 @@ _LITERALS: Final = {
 def read_json_filter(written: object, limits: FilterLimits = DEFAULT_LIMITS) -> Predicate:
     """Read a predicate from parsed JSON.
 
-    Raises FilterError if the JSON is no predicate. Raises LimitExceededError if it is too long, too deep, or has too many
-    literals.
+    Raises FilterError if the JSON is no predicate. Raises LimitExceededError if it is too long, too deep, or
+    has too many literals.
     """
     limits.check_size(written)
     return _predicate(written, 0, LiteralCount(limits))
 
 
 def read_lists(lists: Mapping[str, object], limits: FilterLimits = DEFAULT_LIMITS) -> And:
-    """Read lists of values by column; a row must match a value of each list.
+    """Read lists of values by column. A row must match a value of each list.
 
-    Raises FilterError if a list has no literals' shape. Raises LimitExceededError if there are too many literals.
+    Raises FilterError if a list has no literals' shape. Raises LimitExceededError if there are too many
+    literals.
     """
     count = LiteralCount(limits)
     return And(tuple(_one_of(name, written, count) for name, written in lists.items()))

@@ -1,4 +1,4 @@
-"""SQL's LIKE: ``%`` stands for any characters, ``_`` for one; backslash escapes either, and itself.
+"""SQL's LIKE: ``%`` stands for any characters, ``_`` for one. Backslash escapes either, and itself.
 
 A pattern is parsed into *pieces*: plain text, :data:`ANY` for ``%`` and :data:`ONE` for ``_``. Columns hold
 UTF-8: a character is a lead byte and its continuation bytes.
@@ -81,7 +81,7 @@ def _plain_pattern(plain: bytes) -> bytes:
 
 
 def literal_prefix(pattern: bytes) -> bytes:
-    """Return the text that every match starts with; empty if the pattern starts with a wildcard."""
+    """Return the text that every match starts with, empty if the pattern starts with a wildcard."""
     pieces = read_pattern(pattern.decode())
     return pieces[0] if pieces and isinstance(pieces[0], bytes) else b""
 
@@ -112,7 +112,7 @@ def like(value: bytes, pattern: bytes) -> bool:
 
 
 def _match_one(value: bytes, at: int, piece: bytes | Wildcard) -> int | None:
-    """Return the end of a plain piece or ONE that starts at ``at``; None without a match."""
+    """Return the end of a plain piece or ONE that starts at ``at``. Return None without a match."""
     if isinstance(piece, bytes):
         return at + len(piece) if value.startswith(piece, at) else None
     return _next_character(value, at) if at < len(value) else None

@@ -3,15 +3,15 @@
 A *bound* predicate names fields by id and type, holds literals in the in-memory form of their type
 (:mod:`app.types.values`) and is in *negation normal form*: NOT has been pushed down to the leaves, so that
 "unknown" (SQL's NULL) and "false" both exclude a row and need not be told apart.
-:mod:`app.predicates.binding` makes it from :mod:`app.predicates.unbound`; the types differ, so that
+:mod:`app.predicates.binding` makes it from :mod:`app.predicates.unbound`. The types differ, so that
 an unbound predicate cannot be evaluated by mistake.
 
-Binding guarantees of a leaf: no literal is NULL; IN and NOT_IN have at least two literals, distinct and
-ascending in SQL's order; BETWEEN has two distinct bounds in order; NOT BETWEEN has become two comparisons;
-integer and decimal literals fit the type; BOOLEAN columns are not tested by NOT_EQUAL and NOT_IN; only string
+Binding guarantees of a leaf: no literal is NULL. IN and NOT_IN have at least two literals, distinct and
+ascending in SQL's order. BETWEEN has two distinct bounds in order. NOT BETWEEN has become two comparisons.
+Integer and decimal literals fit the type. BOOLEAN columns are not tested by NOT_EQUAL and NOT_IN. Only string
 columns are tested by STARTS_WITH, ENDS_WITH, CONTAINS and LIKE.
 
-The *shape* of a filter is its text with ``?`` for every literal, so it reveals no value; a list of any
+The *shape* of a filter is its text with ``?`` for every literal, so it reveals no value. A list of any
 length is shown with two: ``city IN (?, ?)``.
 """
 
@@ -28,7 +28,7 @@ from app.types import DataField, TypeRoot, Value, to_json
 
 
 class Operator(StrEnum):
-    """Test of a leaf; values are the names in Paimon's predicate JSON."""
+    """Test of a leaf. Values are the names in Paimon's predicate JSON."""
 
     EQUAL = "EQUAL"
     NOT_EQUAL = "NOT_EQUAL"
@@ -97,7 +97,7 @@ class BoundLeaf:
 
 @dataclass(frozen=True, slots=True)
 class BoundAnd:
-    """Conjunction; true without children."""
+    """Conjunction. True without children."""
 
     children: tuple[BoundPredicate, ...]
 
@@ -107,7 +107,7 @@ class BoundAnd:
 
 @dataclass(frozen=True, slots=True)
 class BoundOr:
-    """Disjunction; false without children."""
+    """Disjunction. False without children."""
 
     children: tuple[BoundPredicate, ...]
 
@@ -223,7 +223,7 @@ _MAX_LEAVES: Final = 16
 
 
 def shape_of(predicate: BoundPredicate) -> str:
-    """Format a filter as text with ``?`` for literals; empty if it is long, constant, or tests map keys.
+    """Format a filter as text with ``?`` for literals, empty if it is long, constant, or tests map keys.
 
     An undecidable part becomes TRUE, which keeps every row, too.
     """

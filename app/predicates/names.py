@@ -1,9 +1,9 @@
 """Resolves the columns that a filter names.
 
-Names are compared without regard to case, as Spark does by default; if ambiguous, the exact name counts.
+Names are compared without regard to case, as Spark does by default. If ambiguous, the exact name counts.
 ``a.b`` is column ``b`` of the table called ``a`` (``db.a.b`` names its database, too), else field ``b`` of
 the struct ``a``, or key ``b`` of the map ``a``. ``column['key']`` in text and ``column[key]`` in JSON name a
-key of a map column; in JSON a column with exactly that name takes precedence.
+key of a map column. In JSON a column with exactly that name takes precedence.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Names:
         return self.column(ColumnName(parts, position=0) if parts else whole)
 
     def tested(self, column: ColumnName) -> DataField | None:
-        """Resolve the column, or map key, that is tested; None if its values are unknown.
+        """Resolve the column, or map key, that is tested. Return None if its values are unknown.
 
         Unknown are fields of structs, keys of maps not from strings, and whatever :meth:`doubt` reports.
         Raises FilterError if there is no such column, or several differ in case only.
@@ -136,7 +136,7 @@ class Names:
                 return None
 
     def doubt(self, column: ColumnName) -> str | None:
-        """Explain why values of a tested column decide nothing; None if they may."""
+        """Explain why values of a tested column decide nothing. Return None if they may."""
         readings = self._readings(column)
         shown = next((why for field, _ in readings if (why := self.doubt_of(field)) is not None), None)
         if shown is not None:
@@ -154,7 +154,7 @@ class Names:
         )
 
     def doubt_of(self, field: DataField) -> str | None:
-        """Explain why values of a column decide nothing; None if they may."""
+        """Explain why values of a column decide nothing. Return None if they may."""
         # A map key belongs to the column before the bracket.
         name = field.name.lower()
         shows = any(
@@ -191,7 +191,7 @@ class Names:
         return readings
 
     def _readings(self, column: ColumnName) -> list[tuple[DataField, tuple[str, ...]]]:
-        """Return the column that is meant, with the names that lead into it; empty without one."""
+        """Return the column that is meant, with the names that lead into it, empty without one."""
         parts = column.parts
         for length in {self._relation.length(parts): None, 0: None}:
             field = self._find(parts[length])
@@ -203,7 +203,7 @@ class Names:
         return []
 
     def has_one_form(self, tested: DataField) -> bool:
-        """Return True if a map key has a single stored form; CHAR keys may be padded or not."""
+        """Return True if a map key has a single stored form. CHAR keys may be padded or not."""
         for field in self._maps:
             if field.id == tested.id and tested.name != field.name:
                 key, key_type = tested.name[len(field.name) + 1 : -1], field.type.children[0]

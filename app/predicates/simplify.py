@@ -27,7 +27,7 @@ from app.types import FLOATING_ROOTS, INTEGER_BITS, DataField, Value, sql_key
 
 
 def conjunction(parts: Sequence[BoundPredicate]) -> BoundPredicate:
-    """Join ``parts`` by AND; TRUE if there are none."""
+    """Join ``parts`` by AND. TRUE if there are none."""
     flat = _flat(parts, BoundAnd, neutral=True)
     if flat is None:
         return ALWAYS_FALSE
@@ -36,7 +36,7 @@ def conjunction(parts: Sequence[BoundPredicate]) -> BoundPredicate:
 
 
 def disjunction(parts: Sequence[BoundPredicate]) -> BoundPredicate:
-    """Join ``parts`` by OR; FALSE if there are none."""
+    """Join ``parts`` by OR. FALSE if there are none."""
     flat = _flat(parts, BoundOr, neutral=False)
     if flat is None:
         return ALWAYS_TRUE
@@ -54,7 +54,7 @@ def with_leaves(
 def _flat(
     parts: Sequence[BoundPredicate], joint: type[BoundAnd | BoundOr], *, neutral: bool
 ) -> list[BoundPredicate] | None:
-    """Flatten parts and drop neutral constants; None if a constant decides the whole."""
+    """Flatten parts and drop neutral constants. None if a constant decides the whole."""
     flat: list[BoundPredicate] = []
     for part in parts:
         if isinstance(part, Constant):

@@ -13,7 +13,7 @@ r"""Reads a filter as people write it: a small part of SQL, whose meaning needs 
     column     = name { "." name } [ "[" string "]" ]          names as words, or in backquotes
     literal    = [ "+" | "-" ] number | string | TRUE | FALSE | NULL | ( DATE | TIMESTAMP | X ) string
 
-A string stands in single or double quotes; a quote within it is doubled or escaped by a backslash. ``--`` and
+A string stands in single or double quotes. A quote within it is doubled or escaped by a backslash. ``--`` and
 ``/* */`` are comments. A literal is read in its column's type.
 
 Any other test is unknown up to the next AND, OR, closing bracket or the end: it keeps every row, and the
@@ -102,9 +102,9 @@ _MAX_DIGITS: Final = 40
 def read_text(text: str, limits: FilterLimits = DEFAULT_LIMITS) -> Predicate:
     """Read a filter from text.
 
-    FilterError, with a position: a string or bracket does not end, or a value or condition is missing.
-    Raises LimitExceededError if the text is too long, too deep, or has too many literals. Raises DeadlineExceededError if time
-    is used up.
+    FilterError, with a position: a string or bracket does not end, or a value or condition is missing. Raises
+    LimitExceededError if the text is too long, too deep, or has too many literals. Raises
+    DeadlineExceededError if time is used up.
     """
     limits.check_size(text)
     reader = _Reader(text, limits)
@@ -114,7 +114,10 @@ def read_text(text: str, limits: FilterLimits = DEFAULT_LIMITS) -> Predicate:
 
 
 def read_names(text: str) -> tuple[str, ...]:
-    """Read a text of names joined by dots; empty if it is anything else. Raises FilterError if a name does not end."""
+    """Read a text of names joined by dots, empty if it is anything else.
+
+    Raises FilterError if a name does not end.
+    """
     reader = _Reader(text, DEFAULT_LIMITS)
     names = reader.names()
     return names if reader.next.kind is TokenKind.END else ()
@@ -234,7 +237,7 @@ class _Reader:
         return self._unknown(start)
 
     def _known_test(self) -> Predicate | None:
-        """Read a test of the grammar; None if the tokens are none."""
+        """Read a test of the grammar. Return None if the tokens are none."""
         start, token = self.next.start, self.next
         literal = self._literal()
         if literal is not None:
@@ -348,7 +351,7 @@ class _Reader:
         return parts[0] if len(parts) == 1 else _joined(parts)
 
     def _literal(self) -> Literal | None:
-        """Read a literal; None, at the same place, if the next tokens are none."""
+        """Read a literal. None, at the same place, if the next tokens are none."""
         start, token = self._at, self._advance() if self.next.kind is not TokenKind.END else self.next
         position = token.start
         match token:
@@ -401,7 +404,7 @@ class _Reader:
 
 
 def _joined(parts: Sequence[Sequence[Literal]]) -> Sequence[Literal]:
-    """Concatenate literals; of one kind they are handled as one column."""
+    """Concatenate literals, those of one kind as one column."""
     literals = tuple(chain.from_iterable(parts))
     kind = literals[0].kind
     if kind not in (LiteralKind.NUMBER, LiteralKind.STRING) or any(one.kind is not kind for one in literals):

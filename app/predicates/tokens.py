@@ -76,8 +76,8 @@ def tokenize(text: str, limits: FilterLimits) -> list[FilterToken]:
     """Split ``text`` into tokens, END as the last.
 
     Raises FilterError if a string, a quoted name or a comment does not end, or a sign is none of a filter's.
-    Raises LimitExceededError if there are far more tokens than the allowed literals need. Raises DeadlineExceededError if time
-    is used up.
+    Raises LimitExceededError if there are far more tokens than the allowed literals need. Raises
+    DeadlineExceededError if time is used up.
     """
     tokens: list[FilterToken] = []
     most = _TOKENS_PER_LITERAL * (limits.literals + 100)
@@ -120,7 +120,7 @@ def _begins_list(tokens: list[FilterToken]) -> bool:
 
 
 def read_number(text: str) -> Decimal | float:
-    """Read digits exactly; with an exponent they are a DOUBLE, as in SQL."""
+    """Read digits exactly. With an exponent they are a DOUBLE, as in SQL."""
     return float(text) if "e" in text.lower() else Decimal(text)
 
 

@@ -37,7 +37,7 @@ class LiteralKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Value in the form that ``kind`` names, None for NULL; positions are 0-based, in the filter's text."""
+    """Value in the form that ``kind`` names, None for NULL. Positions are 0-based, in the filter's text."""
 
     kind: LiteralKind
     value: object
@@ -49,7 +49,7 @@ class ColumnName:
     """Column, or something within one.
 
     ``parts`` are the names between dots: database and table may precede the column, fields or map keys follow
-    it; JSON has one name, a map key as ``column[key]``. ``key`` is the key of ``column['key']`` in text.
+    it. JSON has one name, a map key as ``column[key]``. ``key`` is the key of ``column['key']`` in text.
     """
 
     parts: tuple[str, ...]
@@ -81,7 +81,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """Column that is a condition by itself; it must be BOOLEAN."""
+    """Column that is a condition by itself. It must be BOOLEAN."""
 
     column: ColumnName
 
@@ -116,7 +116,7 @@ class TruthValue:
 
 @dataclass(frozen=True, slots=True)
 class Undecidable:
-    """Part that cannot be decided. ``columns``, which it reads, must exist; ``reason`` names the way out."""
+    """Part that cannot be decided. ``columns``, which it reads, must exist. ``reason`` names the way out."""
 
     text: str
     columns: tuple[ColumnName, ...] = ()
@@ -182,7 +182,7 @@ class LiteralCount:
     _counted: int = field(default=0, init=False)
 
     def add(self, literals: int) -> None:
-        """Count literals; raise LimitExceededError if there are too many."""
+        """Count literals. Raise LimitExceededError if there are too many."""
         self._counted += literals
         if self._counted > self.limits.literals:
             raise LimitExceededError(
@@ -245,7 +245,7 @@ class LiteralList(Sequence[Literal]):
 def listed_literals(
     kind: LiteralKind, values: Sequence[object], literals: Callable[[], Iterable[Literal]] | None = None
 ) -> Sequence[Literal]:
-    """Return the literals of values of one kind; ``literals`` makes them, if they have positions."""
+    """Return the literals of values of one kind. ``literals`` makes them, if they have positions."""
 
     def one_by_one() -> Iterable[Literal]:
         return (Literal(kind, value) for value in values) if literals is None else literals()

@@ -39,7 +39,7 @@ UNKNOWN_COUNT: Final = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnBounds:
-    """Bounds of a column in each of n files; every array has the shape (n,)."""
+    """Bounds of a column in each of n files. Every array has the shape (n,)."""
 
     # Not above any value, in a form of `app.types.values`; undefined unless `has_low`.
     low: Values
@@ -94,7 +94,7 @@ def _text_matches(operator: Operator, value: Any, literal: Any) -> bool:
 
 
 class Verdict(IntEnum):
-    """Proof about a predicate; AND takes the least of its parts, OR the greatest."""
+    """Proof about a predicate. AND takes the least of its parts, OR the greatest."""
 
     # No row can match.
     NONE = 0
@@ -122,7 +122,7 @@ def evaluate_bounds(
 ) -> Verdicts:
     """Decide a predicate by bounds.
 
-    ``bounds``: returns bounds of a field, or of a map key (with its map's id), for some files in order; None
+    ``bounds``: returns bounds of a field, or of a map key (with its map's id), for some files in order. None
     if none has any.
     ``files``: numbers of the files in ``bounds``, shape (n,).
     ``trace``: receives every leaf, the undecided files it was evaluated for, its verdicts, and their bounds,
@@ -183,7 +183,7 @@ def _evaluate(
 
 
 def leaf_verdicts(leaf: BoundLeaf, bounds: ColumnBounds) -> Verdicts:
-    """Decide one test by the bounds of its column; int8, one per file of ``bounds``."""
+    """Decide one test by the bounds of its column: int8, one per file of ``bounds``."""
     all_null, no_null = bounds.null_count == bounds.row_count, bounds.null_count == 0
     match leaf.operator:
         case Operator.IS_NULL:
@@ -205,7 +205,7 @@ def _everywhere(at: NDArray[np.int64], verdict: np.int8) -> Verdicts:
 
 
 class _Ends:
-    """Ends that enclose the values of each file, NaN included; ``highest`` ignores NaN.
+    """Ends that enclose the values of each file, NaN included. ``highest`` ignores NaN.
 
     Methods return False where they depend on an unknown end.
     """

@@ -4,7 +4,7 @@ uvicorn closes connections that are silent between two requests, but waits witho
 request, for the rest of a head, and for callers to take their answers. :mod:`app.api.questions.bodies` limits
 bodies.
 
-Connections get half of the process's file descriptors; files and storage, the rest. When there are too many,
+Connections get half of the process's file descriptors, files and storage the rest. When there are too many,
 the one that has waited longest for a head is closed. :func:`request_limit` is below the number of
 connections, so one can always give way to a health check, which uvicorn's ``limit_concurrency`` would refuse.
 """
@@ -97,7 +97,7 @@ class _StrictConnection(h11.Connection):
 
 
 def _in_origin_form(request: h11.Request) -> h11.Request:
-    """Take the host out of an absolute target; it wins over the header."""
+    """Take the host out of an absolute target. It wins over the header."""
     if (absolute := _ABSOLUTE.fullmatch(request.target)) is None:
         return request
     host, target = absolute.groups()

@@ -2,7 +2,7 @@
 
 ::
 
-    DIRECTORY/                        for one run of the service; nobody else may enter
+    DIRECTORY/                        for one run of the service. Nobody else may enter
       NUMBER.lock                     held by the process of this number for as long as it runs
       NUMBER.sock                     takes a line with a question, answers with a line, and closes
 
@@ -59,7 +59,7 @@ def shared_directory() -> Iterator[Path]:
 
 
 class Processes:
-    """The processes of one run, seen from one of them; ``directory`` is None for a single one."""
+    """The processes of one run, seen from one of them. ``directory`` is None for a single one."""
 
     def __init__(self, directory: Path | None, asking_seconds: float = _ASKING_SECONDS) -> None:
         self.directory = directory
@@ -77,7 +77,7 @@ class Processes:
         return cls(Path(directory) if directory else None)
 
     def answer(self, question: bytes, give: Callable[[], bytes]) -> None:
-        """Register the answer, a line, to a question, a word; call it before :meth:`start`."""
+        """Register the answer, a line, to a question, a word. Call it before :meth:`start`."""
         self._answers[question] = give
 
     def start(self) -> None:
@@ -104,7 +104,7 @@ class Processes:
                 shutil.rmtree(self.directory, ignore_errors=True)
 
     def ask(self, question: bytes) -> Iterator[tuple[str, bytes | None]]:
-        """Ask all other processes in turn; yield names and answers. Blocks for two seconds at most.
+        """Ask all other processes in turn. Yield names and answers. Blocks for two seconds at most.
 
         The answer is None for a process that does not answer completely in time.
         """

@@ -41,7 +41,7 @@ _LOOK_SECONDS: Final = 0.1
 
 
 class Stopping:
-    """State of a process that is told to end; after SIGTERM it accepts requests for ``drain_seconds``."""
+    """State of a process that is told to end. After SIGTERM it accepts requests for ``drain_seconds``."""
 
     def __init__(self, drain_seconds: float) -> None:
         self._drain_seconds = drain_seconds
@@ -92,7 +92,7 @@ class Stopping:
             self._server.should_exit = True
 
     def finish(self) -> None:
-        """End the process shortly, if a signal came; call it when all work is done."""
+        """End the process shortly, if a signal came. Call it when all work is done."""
         if self.is_begun:
             # Python would wait for threads that hang in storage, which nothing can end.
             ending = threading.Timer(_LAST_SECONDS, os._exit, (0,))
@@ -112,7 +112,7 @@ def _end_with_parent() -> None:
 
 
 class WorkerSupervisor(Multiprocess):
-    """uvicorn's supervisor of several processes; a second signal ends them at once."""
+    """uvicorn's supervisor of several processes. A second signal ends them at once."""
 
     @override
     def keep_subprocess_alive(self) -> None:
@@ -121,7 +121,7 @@ class WorkerSupervisor(Multiprocess):
         super().keep_subprocess_alive()
 
     def _is_awake(self, worker: Process) -> bool:
-        """Wait until a worker answers or ends, or kills it for its silence; return False after a signal.
+        """Wait until a worker answers or ends, or kills it for its silence. Return False after a signal.
 
         uvicorn waits in one call: a signal would be noticed only after a worker has started. A worker's end
         is no end of the pipe, whose other side this process holds as well.

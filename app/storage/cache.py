@@ -1,4 +1,4 @@
-"""Caches of decoded files, bounded by bytes; concurrent requests for one object share its load.
+"""Caches of decoded files, bounded by bytes. Concurrent requests for one object share its load.
 
 A full cache evicts the least recently used object, unless it was used within the last minute: then it rejects
 the new one. So a scan over more than fits cannot evict objects that other requests use. A load of known size
@@ -51,7 +51,7 @@ class CacheRoom:
     """Capacity shared by several caches, each with a share.
 
     A cache may exceed its share while all together fit. When they do not, caches above their shares shrink,
-    the one furthest above first; a cache within its share never shrinks for others.
+    the one furthest above first. A cache within its share never shrinks for others.
     """
 
     def __init__(self, shares: Mapping[str, int]) -> None:
@@ -65,12 +65,12 @@ class CacheRoom:
         self._caches[name] = cache
 
     def reach(self, name: str) -> int:
-        """Return the most bytes that a cache can hold now without shrinking another; at least its share."""
+        """Return the most bytes that a cache can hold now without shrinking another, at least its share."""
         other_bytes = sum(cache.weight for other, cache in self._caches.items() if other != name)
         return max(self._shares[name], self.capacity - other_bytes)
 
     def settle(self) -> None:
-        """Shrink caches until all fit; do nothing if another thread is doing so."""
+        """Shrink caches until all fit. Do nothing if another thread is doing so."""
         if not self._settling.acquire(blocking=False):
             return
         try:
@@ -101,10 +101,10 @@ class ByteCache(Generic[_Item]):
     wait for its result, or its error, which is not cached. A load that asks for other keys must pass
     ``expected_bytes=0``, or it can wait for itself.
 
-    ``capacity_bytes``: weight of all objects together; 0 caches nothing, and still shares loads.
+    ``capacity_bytes``: weight of all objects together. 0 caches nothing, and still shares loads.
     ``weigh``: returns the bytes of an object.
-    ``lighten``: returns what stays of an object when room is needed first; None to evict it.
-    ``room``: shared with other caches; its capacity then replaces this one's.
+    ``lighten``: returns what stays of an object when room is needed first. None to evict it.
+    ``room``: shared with other caches. Its capacity then replaces this one's.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class ByteCache(Generic[_Item]):
         return items
 
     def keeps(self, key: Hashable, item: _Item) -> bool:
-        """Return True if the cache holds this very object; not counted as a use."""
+        """Return True if the cache holds this very object. This does not count as a use."""
         with self._lock:
             entry = self._objects.get(key)
             return entry is not None and entry.item is item
@@ -172,7 +172,7 @@ class ByteCache(Generic[_Item]):
     ) -> _Item:
         """Return the object of ``key``, from the cache or from one ``load`` for all concurrent callers.
 
-        ``expected_bytes``: weight of the object if known; claimed before ``load`` starts.
+        ``expected_bytes``: weight of the object if known. Claimed before ``load`` starts.
         ``line``: the warehouse for which memory is claimed.
         ``is_kept``: decides whether the loaded object is cached.
         """
@@ -210,7 +210,7 @@ class ByteCache(Generic[_Item]):
         return items
 
     def clear(self) -> None:
-        """Drop all objects; the results of loads in flight are not cached. Keep the counters."""
+        """Drop all objects. The results of loads in flight are not cached. Keep the counters."""
         with self._lock:
             self._objects.clear()
             self._weight = 0
@@ -222,7 +222,7 @@ class ByteCache(Generic[_Item]):
         return self._weight
 
     def shrink(self, weight: int, *, unused_seconds: float = 0) -> None:
-        """Evict objects until the rest weighs at most ``weight``; spares those used in the last seconds."""
+        """Evict objects until the rest weighs at most ``weight``. Spares those used in the last seconds."""
         with self._lock:
             self._make_room(weight, unused_seconds)
 
@@ -293,7 +293,7 @@ class ByteCache(Generic[_Item]):
     def _sort_out(
         self, pending: Mapping[_Key, int], items: dict[_Key, _Item], most: int
     ) -> tuple[dict[_Key, _Flight[_Item]], list[_Batch[_Key, _Item]]]:
-        """Put cached objects into ``items``; return flights to wait for, and batches to load here."""
+        """Put cached objects into ``items``. Return flights to wait for, and batches to load here."""
         in_flight: dict[_Key, _Flight[_Item]] = {}
         batches: list[_Batch[_Key, _Item]] = []
         before, now = len(items), time.monotonic()
@@ -360,7 +360,7 @@ class ByteCache(Generic[_Item]):
         return loaded
 
     def _land(self, batch: _Batch[_Key, _Item]) -> list[_Key]:
-        """Remove a batch from the loads in flight; return its keys unless clear() removed them."""
+        """Remove a batch from the loads in flight. Return its keys unless clear() removed them."""
         landed = [key for key in batch.keys if self._in_flight.get(key) is batch.flight]
         for key in landed:
             del self._in_flight[key]
@@ -368,7 +368,7 @@ class ByteCache(Generic[_Item]):
 
 
 def _collect(in_flight: Mapping[_Key, _Flight[_Item]], items: dict[_Key, _Item]) -> list[_Key]:
-    """Wait for other threads' loads; return keys whose loader ran out of time or memory."""
+    """Wait for other threads' loads. Return keys whose loader ran out of time or memory."""
     retried = []
     for key, flight in in_flight.items():
         try:

@@ -76,7 +76,7 @@ class Listings:
         return len(self.missing) == len(self._warehouses)
 
     def check(self, warehouse: Warehouse) -> None:
-        """List one warehouse; warn when listing begins to fail."""
+        """List one warehouse. Warn when listing begins to fail."""
         try:
             with time_limit(_CHECK_SECONDS):
                 check_listable(warehouse)

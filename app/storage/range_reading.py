@@ -53,7 +53,7 @@ class FileRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MergedRange:
-    """One range read for several requested ones; its parts are sorted by offset."""
+    """One range read for several requested ones. Its parts are sorted by offset."""
 
     whole: FileRange
     parts: Sequence[FileRange]
@@ -132,7 +132,7 @@ class RangeReader:
     def _attempt_batch(
         self, places: _Places, batch: Iterable[MergedRange]
     ) -> Mapping[FileRange, Attempt[bytes]]:
-        """Ask each store for all of its ranges in one batch, once; return attempts by range."""
+        """Ask each store for all of its ranges in one batch, once. Return attempts by range."""
         by_store: dict[Store, list[tuple[FileRange, str]]] = defaultdict(list)
         for merged in batch:
             store, place = places[merged.whole.path]
@@ -161,7 +161,7 @@ class RangeReader:
         return {part: content[part.offset - start : part.end - start] for part in merged.parts}
 
     def _refusal(self, file_range: FileRange, places: _Places) -> PaimonIndexError | None:
-        """Return the error of a range that may not be read; otherwise enters its file into ``places``."""
+        """Return the error of a range that may not be read. Otherwise enters its file into ``places``."""
         path, offset, length = file_range
         if offset < 0 or length < 0:
             return StorageError(f"bytes {offset} to {file_range.end} of {path} are not a range", path=path)
@@ -216,7 +216,10 @@ def portions(ranges: Iterable[MergedRange], most: int, most_bytes: int) -> Itera
 
 
 def _join(before: FileRange, after: FileRange) -> FileRange | None:
-    """Join two ranges, the second of which begins no earlier; None if they are too far apart or too long."""
+    """Join two ranges, the second of which begins no earlier.
+
+    Return None if they are too far apart or too long.
+    """
     if after.path != before.path or after.offset > before.end + _WIDEST_GAP_BYTES:
         return None
     length = max(before.end, after.end) - before.offset

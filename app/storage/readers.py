@@ -48,11 +48,11 @@ class Readers:
         alone_seconds: float = 0,
         claimed_bytes: int = 0,
     ) -> list[_Loaded]:
-        """Apply ``load`` to each item in parallel; return results in order.
+        """Apply ``load`` to each item in parallel. Return results in order.
 
         ``alone_seconds``: helpers join once loads take longer than this on average, since handing over costs
         more than very short loads. ``claimed_bytes``: memory that each load claims, which bounds the helpers,
-        since waiting for memory costs time. Raises the error of a load; loads not started then never start.
+        since waiting for memory costs time. Raises the error of a load. Loads not started then never start.
         """
         pending = deque(enumerate(items))
         loaded: dict[int, _Loaded] = {}

@@ -85,10 +85,10 @@ class RetryPolicy:
     ) -> _Result:
         """Return the result of ``operation``, an operation of ``kind`` on ``path``.
 
-        ``first``: the first attempt, if it was made in a batch; its error counts as one here.
+        ``first``: the first attempt, if it was made in a batch. Its error counts as one here.
 
         Raises FileMissingError if storage reports that the file does not exist. Raises DeadlineExceededError
-        if time ran out, or would before the next attempt; or the caller left. Raises StorageError if every
+        if time ran out, or would before the next attempt, or the caller left. Raises StorageError if every
         attempt failed, or one failed for good, or the budget is spent.
         """
         attempts_made = 0

@@ -47,7 +47,7 @@ def object_name(key: bytes) -> str:
 
 
 def key_name(key: bytes) -> str:
-    """Return the suffix of objects' names for a key; it tells keys apart and reveals nothing else."""
+    """Return the suffix of objects' names for a key. It tells keys apart and reveals nothing else."""
     return f"-{hmac.new(key, b'name', hashlib.sha256).hexdigest()[:8]}" if key else ""
 
 
@@ -70,7 +70,7 @@ class Sizes:
 
 
 def write_object(name: str, key: bytes, entry: Sequence[bytes | pa.Buffer]) -> bytes | None:
-    """Pack and sign an entry, given in pieces; None if it is too large."""
+    """Pack and sign an entry, given in pieces. Return None if it is too large."""
     sink = pa.BufferOutputStream()
     for piece in entry:
         sink.write(piece)

@@ -90,7 +90,7 @@ class SharedCacheState:
 class SharedTier:
     """Reads and writes the shared cache.
 
-    ``store``: its directory, without retries. ``key``: signs objects; empty if nobody else can write there.
+    ``store``: its directory, without retries. ``key``: signs objects, empty if nobody else can write there.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class SharedTier:
         self._opening = self._pool.submit(self._probe)
 
     def get(self, key: bytes, expected_bytes: int = 0) -> _Entry | None:
-        """Return the entry of a key; None if it is not available now.
+        """Return the entry of a key. Return None if it is not available now.
 
         ``expected_bytes``: size of the object if known, for a single call. Raises DeadlineExceededError.
         """
@@ -174,7 +174,7 @@ class SharedTier:
 
     @property
     def is_opening(self) -> bool:
-        """True while the first probe may still be answered; requests wait for it."""
+        """True while the first probe may still be answered. Requests wait for it."""
         return not self._opening.done() and time.monotonic() < self._opened_at + self._wait_seconds
 
     def _wait_for_opening(self) -> None:
@@ -291,7 +291,7 @@ class SharedTier:
         self._absent.pop(name, None)
 
     def _probe(self) -> None:
-        """Call the store; after an answer in time, requests may ask it."""
+        """Call the store. After an answer in time, requests may ask it."""
         fastest = math.inf
         try:
             for _ in range(_PROBES):

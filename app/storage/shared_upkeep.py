@@ -1,4 +1,4 @@
-"""Removes old objects of a shared cache. Nobody records their use; objects in use are written again."""
+"""Removes old objects of a shared cache. Nobody records their use. Objects in use are written again."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Decoded columns beneath memory: a directory of this machine, then a store that processes share.
 
 An entry holds columns derived from one immutable file. Callers look it up here before they decode the file,
-and put it here afterwards; they need not care which tier has it.
+and put it here afterwards. They need not care which tier has it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Tiers:
         return replace(self, store=None)
 
     def entry(self, warehouse: str, path: str, size: int | None, form: str) -> TierEntry | None:
-        """Return the entry of something derived from a file; None without tiers.
+        """Return the entry of something derived from a file. Return None without tiers.
 
         ``warehouse``: URL, equal in every process. ``size``: bytes of the file, if metadata state them.
         ``form``: kind and version of the derived columns.
@@ -52,11 +52,13 @@ class TierEntry:
         return self.tiers.directory is not None and self.tiers.directory.has(self.key)
 
     def get(self) -> Columns | None:
-        """Map the columns from the directory; None if it lacks them."""
+        """Map the columns from the directory. Return None if it lacks them."""
         return None if self.tiers.directory is None else self.tiers.directory.get(self.key)
 
     def fetch(self, expected_bytes: int = 0) -> Columns | None:
-        """Read the columns from the store, and copy them to the directory; None if the store lacks them.
+        """Read the columns from the store, and copy them to the directory.
+
+        Return None if the store lacks them.
 
         ``expected_bytes``: size of the columns, if known. Raises DeadlineExceededError.
         """

@@ -107,7 +107,7 @@ class Warehouse:
         return self.ask(StorageOperation.READ, path, lambda store, place: store.read(place, 0, count))
 
     def start_of(self, path: str, count: int) -> bytes | None:
-        """Read the first ``count`` bytes of a file; None if there is no such file."""
+        """Read the first ``count`` bytes of a file. Return None if there is no such file."""
         try:
             return self.read_start(path, count)
         except FileMissingError:
@@ -127,7 +127,7 @@ class Warehouse:
 
     @contextmanager
     def reading(self, path: str, size: int | None, *, is_kept: bool = True) -> Iterator[bytes | memoryview]:
-        """Lend a file's content for the block; large local files share buffers.
+        """Lend a file's content for the block. Large local files share buffers.
 
         ``is_kept``: False keeps the file out of the disk tier, for callers who keep what they derive from it.
         """
@@ -215,7 +215,7 @@ class Warehouse:
         return sorted({name for name, _ in self.entries(directory)})
 
     def entries(self, directory: str) -> list[tuple[str, bool]]:
-        """List names right below a directory, with True for directories; links are not."""
+        """List names right below a directory, with True for directories. Links are not."""
         try:
             return self.ask(StorageOperation.LIST, directory, lambda store, place: store.entries(place))
         except FileMissingError:
@@ -264,7 +264,7 @@ class Warehouse:
         )
 
     def local_path(self, path: str) -> Path | None:
-        """Return the path of a file or directory on this machine; None if it is elsewhere."""
+        """Return the path of a file or directory on this machine. Return None if it is elsewhere."""
         store, place = self._roots.locate(path)
         return Path(store.path_of(place)) if isinstance(store, LocalFiles) else None
 

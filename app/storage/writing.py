@@ -1,6 +1,6 @@
 """Writes into a warehouse: files that are created once and never overwritten, and hints, which may be.
 
-The service writes to its shared cache only; jobs write to warehouses. Readers never see part of a file, and
+The service writes to its shared cache only. Jobs write to warehouses. Readers never see part of a file, and
 exactly one of several writers of a name succeeds.
 """
 
@@ -23,12 +23,12 @@ class Writing:
         self.warehouse = warehouse
 
     def create(self, path: str, content: bytes) -> bool:
-        """Create a file; return False if the name has another content already.
+        """Create a file. Return False if the name has another content already.
 
         A call whose answer was lost may have created the file, so an existing file with this very content
         counts as created. A caller who must know who created it adds something random to the content.
 
-        Raises SettingsError if the store's library has no exclusive create, StorageError after retries; then
+        Raises SettingsError if the store's library has no exclusive create, StorageError after retries. Then
         the file may or may not exist.
         """
         is_new = self.warehouse.ask(
@@ -37,16 +37,16 @@ class Writing:
         return is_new or self._has_content(path, content)
 
     def replace(self, path: str, content: bytes) -> None:
-        """Write or overwrite a hint, on which no reader relies; readers find the old content or the new."""
+        """Write or overwrite a hint, on which no reader relies. Readers find the old content or the new."""
         self.warehouse.ask(StorageOperation.WRITE, path, lambda store, place: store.replace(place, content))
 
     def delete(self, path: str) -> None:
-        """Delete a file; a missing file is no error."""
+        """Delete a file. A missing file is no error."""
         with contextlib.suppress(FileMissingError):
             self.warehouse.ask(StorageOperation.DELETE, path, lambda store, place: store.delete(place))
 
     def files_below(self, directory: str) -> list[str]:
-        """List the paths of all files below a directory, at any depth; links count as files."""
+        """List the paths of all files below a directory, at any depth. Links count as files."""
         paths: list[str] = []
         pending = [directory]
         while pending:

@@ -1,8 +1,8 @@
 """Tables on disk: their versions, the files of a version, and the statistics of those files.
 
 Decoders take bytes (``TableSchema.read``, ``TableSnapshot.read``, ``ManifestList.read``, ``Manifest.read``,
-``IndexManifest.read``); only :class:`Table`, :class:`Catalog` and their parts read files. Bytes
-that break their format raise CorruptMetadataError; an unknown version, format, codec or compression raises
+``IndexManifest.read``). Only :class:`Table`, :class:`Catalog` and their parts read files. Bytes
+that break their format raise CorruptMetadataError. An unknown version, format, codec or compression raises
 UnsupportedFormatError.
 """
 

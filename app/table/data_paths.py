@@ -51,7 +51,7 @@ class DataPaths:
         return lambda name: next((directory for directory, names in listed if name in names), first)
 
     def existing(self, partitions: Sequence[bytes]) -> list[list[str]]:
-        """Return the directories of each partition that exist; unseen if there is one possible name."""
+        """Return the directories of each partition that exist. Unseen if there is one possible name."""
         # If one takes longer, directories are being listed, which is better done in parallel.
         return self.reader.readers.map(self._existing, partitions, alone_seconds=0.001)
 

@@ -1,4 +1,4 @@
-"""Reads snapshots and other JSON of tables, within size limits; errors name the file."""
+"""Reads snapshots and other JSON of tables, within size limits. Errors name the file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FORMATS = (
 
 
 def decode(path: str, data: _Content, read: Callable[[_Content], _Decoded]) -> _Decoded:
-    """Return ``read(data)``; its errors gain the path."""
+    """Return ``read(data)``. Its errors gain the path."""
     try:
         return read(data)
     except PaimonIndexError as error:
@@ -83,7 +83,7 @@ _INT64 = 1 << 63
 
 
 class JsonObject:
-    """JSON object with typed access to its members; null counts as absent, unknown members are ignored.
+    """JSON object with typed access to its members. Null counts as absent, unknown members are ignored.
 
     Methods raise :class:`CorruptMetadataError` for a member of another type, and for an absent one without a
     default.
@@ -95,7 +95,7 @@ class JsonObject:
 
     @classmethod
     def read(cls, data: bytes, label: str) -> Self:
-        """Parse a document; ``label`` names it in messages."""
+        """Parse a document. ``label`` names it in messages."""
         try:
             members = orjson.loads(data)
         except (orjson.JSONDecodeError, RecursionError) as error:
@@ -135,14 +135,14 @@ class JsonObject:
         return [JsonObject.of(item, f"{self._label}, {name}[{at}]") for at, item in enumerate(items)]
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a list of strings; an absent one is empty."""
+        """Return a list of strings. An absent one is empty."""
         items = self._typed(name, list, [])
         if not all(isinstance(item, str) for item in items):
             raise CorruptMetadataError(f"{self._label}: {name!r} must hold strings, found {items!r:.100}")
         return tuple(items)
 
     def text_map(self, name: str) -> dict[str, str]:
-        """Return a map of strings; an absent one is empty."""
+        """Return a map of strings. An absent one is empty."""
         items = self._typed(name, dict, {})
         if not all(isinstance(item, str) for item in items.values()):
             raise CorruptMetadataError(f"{self._label}: {name!r} must hold strings, found {items!r:.100}")

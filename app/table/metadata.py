@@ -83,7 +83,7 @@ _INDEX_MANIFEST: Final = _Decoding(IndexManifest.read)
 
 
 def _claimed_bytes(size: int | None) -> int:
-    """Return the memory to claim before the read; a file that expands more claims the rest as it does."""
+    """Return the memory to claim before the read. A file that expands more claims the rest as it does."""
     known = size or 0
     return int(min(_DECODING * known, max(known, LEDGER.room / _DECODING)))
 
@@ -148,7 +148,7 @@ class TableMetadata:
     ) -> tuple[Manifest, ...]:
         """Read manifests of a version, in order.
 
-        ``files``: a subset of :meth:`manifest_files`; None for all.
+        ``files``: a subset of :meth:`manifest_files`. None for all.
         ``at_once``: read several manifests concurrently.
 
         Raises LimitExceededError if the manifests exceed the memory budget and cannot be spilled to disk.
@@ -191,12 +191,15 @@ class TableMetadata:
         return cast("_Made", value)
 
     def entry_of_manifest(self, file: MetadataFile, label: str) -> TierEntry | None:
-        """Return the cache entry for a value derived from one manifest; None without tiers."""
+        """Return the cache entry for a value derived from one manifest. Return None without tiers."""
         name, size = file
         return self._reader.tiers.entry(self._storage.place, self._path(name), size, label)
 
     def entry_of_versions(self, resolved: ResolvedSnapshot, label: str) -> TierEntry | None:
-        """Return the disk entry shared by all versions of the table for this release; None without a disk."""
+        """Return the disk entry shared by all versions of the table for this release.
+
+        Return None without a disk.
+        """
         tiers = self._reader.tiers.on_disk
         return tiers.entry(self._storage.place, resolved.directory, None, _for_this_release(label))
 

@@ -7,7 +7,7 @@
     schema/schema-<id>
     branch/branch-<name>/{snapshot,tag,schema}    references of a branch, in this layout
 
-Hints may be stale: LATEST counts only if the snapshot after the one it names does not exist; otherwise
+Hints may be stale: LATEST counts only if the snapshot after the one it names does not exist. Otherwise
 directories are listed. Nothing here is cached, since all of it changes.
 """
 
@@ -61,9 +61,9 @@ class ListingPart(Generic[_Key, _ListingEntry]):
         read: Callable[[_Key], _ListingEntry | None],
         readers: Readers,
     ) -> ListingPart[_Key, _ListingEntry]:
-        """Read the page that begins after ``after``; None for the first page.
+        """Read the page that begins after ``after``, or the first page for None.
 
-        ``read`` returns an entry, or None if it is gone; several threads call it.
+        ``read`` returns an entry, or None if it is gone. Several threads call it.
         """
         start = 0 if after is None else bisect_right(keys, after)
         chosen = keys[start : start + min(count, MOST_READS)]
@@ -152,7 +152,7 @@ class References:
         return self._numbered("snapshot", "snapshot-")
 
     def latest(self) -> TableSnapshot | None:
-        """Read the newest snapshot; None if nothing was ever committed.
+        """Read the newest snapshot. Return None if nothing was ever committed.
 
         Raises SnapshotExpiredError if snapshots expired faster than they could be read. Raises
         CorruptMetadataError if there are no snapshots, although the hint names one. Raises FileMissingError
@@ -181,7 +181,10 @@ class References:
             ) from error
 
     def snapshot(self, snapshot_id: int) -> TableSnapshot:
-        """Read one snapshot. Raises NotFoundError if it does not exist; the message names the range that does."""
+        """Read one snapshot. Raises NotFoundError if it does not exist.
+
+        The message names the range that does.
+        """
         try:
             return self._read_snapshot(snapshot_id)
         except FileMissingError as error:
@@ -194,10 +197,10 @@ class References:
         return ListingPart.read(self.snapshot_ids(), after, count, self._existing_snapshot, readers)
 
     def at_time(self, millis: int, readers: Readers, count: int) -> TableSnapshot:
-        """Find the snapshot that the engine reads for ``millis`` since 1970; tags do not count.
+        """Find the snapshot that the engine reads for ``millis`` since 1970. Tags do not count.
 
-        ``readers`` read the next ``count`` positions concurrently. Raises NotFoundError if every snapshot is newer.
-        Raises SnapshotExpiredError if a snapshot expired during the search.
+        ``readers`` read the next ``count`` positions concurrently. Raises NotFoundError if every snapshot is
+        newer. Raises SnapshotExpiredError if a snapshot expired during the search.
         """
         ids = self.snapshot_ids()
 
@@ -246,7 +249,7 @@ class References:
             raise NotFoundError(f"{self._label} has no tag {name!r}{suggestion}") from error
 
     def tags(self, readers: Readers, after: str | None, count: int) -> ListingPart[str, TableSnapshot]:
-        """List a page of the tags by name; names with a slash are in no listing."""
+        """List a page of the tags by name. Names with a slash are in no listing."""
 
         def read(name: str) -> TableSnapshot | None:
             try:
@@ -284,7 +287,7 @@ class References:
         )
 
     def hint(self) -> int | None:
-        """Read the number in LATEST, which may be stale; None without a valid hint."""
+        """Read the number in LATEST, which may be stale. Return None without a valid hint."""
         content = self._storage.start_of(hint_path(self._directory), HINT_BYTES + 1)
         written = _HINT.fullmatch(content) if content is not None and len(content) <= HINT_BYTES else None
         return None if written is None else int(written.group(1))

@@ -1,7 +1,7 @@
 """Resolves the version of a table that a caller means: a snapshot, and the schema that filters refer to.
 
 The latest version is looked up each time, unless the caller accepts a recent one. The files involved are
-guessed from the previous lookup and prefetched concurrently; a wrong guess is read again the plain way.
+guessed from the previous lookup and prefetched concurrently. A wrong guess is read again the plain way.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from app.work import wait_for
 
 @dataclass(frozen=True, slots=True)
 class LastSeen:
-    """Result of the previous lookup of a version; ``snapshot_id`` is None if it had no snapshot."""
+    """Result of the previous lookup of a version. ``snapshot_id`` is None if it had no snapshot."""
 
     snapshot_id: int | None
     schemas: SchemaIds
@@ -109,7 +109,7 @@ _SIDE_BY_SIDE: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class VersionRequest:
-    """Version that a caller requests: at most one of the first three fields; the latest without any."""
+    """Version that a caller requests: at most one of the first three fields. The latest without any."""
 
     snapshot_id: int | None = None
     tag: str | None = None
@@ -148,7 +148,7 @@ class ResolvedSnapshot:
         return replace(self, level=level, identity=identity)
 
     def in_columns_of(self, schema: TableSchema) -> Self:
-        """Take columns from another schema; the options stay."""
+        """Take columns from another schema. The options stay."""
         if schema == self.schema:
             return self
         identity = content_digest(self.identity.encode(), schema.digest.encode())

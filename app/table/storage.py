@@ -14,10 +14,10 @@ class SmallFiles(Protocol):
     """Reads files that are small when intact, and lists directories."""
 
     def start_of(self, path: str, count: int) -> bytes | None:
-        """Read up to the first ``count`` bytes of a file; None if there is no such file."""
+        """Read up to the first ``count`` bytes of a file. Return None if there is no such file."""
 
     def list_names(self, directory: str) -> list[str]:
-        """List the names right below a directory, sorted; empty if it does not exist. ``""`` is the root."""
+        """List the names right below a directory, sorted, empty if it does not exist. ``""`` is the root."""
 
 
 class Storage(SmallFiles, Protocol):

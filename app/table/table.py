@@ -40,7 +40,7 @@ _MOST_NAMED = 12
 
 
 class Table:
-    """One table. Caches the content of snapshots; asks storage for their list each time."""
+    """One table. Caches the content of snapshots. Asks storage for their list each time."""
 
     def __init__(self, reader: TableReader, database: str, name: str, directory: str) -> None:
         self.database = database
@@ -152,7 +152,7 @@ class Table:
 
     @contextmanager
     def _existing(self, branch: str | None) -> Iterator[References]:
-        """Yield the references of a table; the end of the block raises NotFoundError if there is none."""
+        """Yield the references of a table. The end of the block raises NotFoundError if there is none."""
         references = self._references(branch)
         # Listing the schemas proves that the table exists; it runs in parallel to the block, so it costs no
         # extra round trip.
@@ -205,7 +205,7 @@ class Catalog:
         return self._with_schema(directory, names)
 
     def check_there(self, database: str, table: str | None = None, branch: str | None = None) -> None:
-        """Check that a database, table or branch exists; errors suggest names that do.
+        """Check that a database, table or branch exists. Errors suggest names that do.
 
         Raises UnknownPlaceError if there is no such database. Raises NotFoundError if there is no such table,
         or branch of it.
@@ -246,8 +246,8 @@ class Catalog:
     def table(self, database: str, name: str, directory: str | None = None) -> Table:
         """Return a table, which need not exist: nothing is read yet.
 
-        The table is at ``directory``, or where its name puts it. Raises NotFoundError if the name or directory
-        cannot be a table's.
+        The table is at ``directory``, or where its name puts it. Raises NotFoundError if the name or
+        directory cannot be a table's.
         """
         named = self._directory(database)
         if not is_name(name):

@@ -1,6 +1,6 @@
 """Metrics, a log line per request, and traces.
 
-:mod:`app.observation` reports events; the rooms below do not depend on the libraries used here.
+:mod:`app.observation` reports events. The rooms below do not depend on the libraries used here.
 """
 
 from app.telemetry.logs import event_record, logging_config

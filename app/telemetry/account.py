@@ -59,7 +59,7 @@ class Account(Background):
 
     Attributes:
         began: on the clock of :func:`time.perf_counter`.
-        phases: seconds by phase; each second counts for the innermost one.
+        phases: seconds by phase. Each second counts for the innermost one.
         storage_calls: including retries.
         spans: None if requests are not traced.
     """
@@ -134,7 +134,7 @@ class Account(Background):
         self.plan = plan
 
     def close(self) -> float:
-        """Count the finished request; return its seconds."""
+        """Count the finished request. Return its seconds."""
         seconds = time.perf_counter() - self.began
         metrics, route = self._metrics, self.route
         status = NO_ANSWER if self.status is None else str(self.status)

@@ -47,7 +47,7 @@ _INVISIBLE: Final = re.compile("[\x80-\x9f\u2028\u2029]")
 
 
 def logging_config(log_format: LogFormat, level: LogLevel) -> dict[str, Any]:
-    """Configure logging, for :func:`logging.config.dictConfig` and uvicorn; lines go to standard error."""
+    """Configure logging, for :func:`logging.config.dictConfig` and uvicorn. Lines go to standard error."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -141,7 +141,7 @@ def _to_json(event: Mapping[str, Any]) -> str:
 
 
 def _to_text(event: dict[str, Any]) -> str:
-    """Format a line for people; no text can begin another line or move a terminal's cursor."""
+    """Format a line for people. No text can begin another line or move a terminal's cursor."""
     head = [event.pop(name) for name in ("timestamp", "level", "logger", "event")]
     trace = event.pop("exception", "").rstrip("\n")
     members = "".join(f" {name}={_shown(value)}" for name, value in event.items())
@@ -171,7 +171,7 @@ class _Repeats:
 
 
 class RepeatedLines(logging.Filter):
-    """Drops texts that were logged often within the last seconds; passes events with members."""
+    """Drops texts that were logged often within the last seconds. Passes events with members."""
 
     def __init__(self) -> None:
         super().__init__()

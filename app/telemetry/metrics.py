@@ -26,7 +26,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call] # the library's
 
 
 class Metrics:
-    """Counters of one process; ``token_names``: labels requests with the names of tokens."""
+    """Counters of one process. ``token_names``: labels requests with the names of tokens."""
 
     def __init__(self, *, token_names: bool = False) -> None:
         self.token_names = token_names

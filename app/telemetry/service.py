@@ -129,7 +129,7 @@ def _trace(account: Account) -> Mapping[str, str]:
 
 
 def start_tracing() -> Tracing | None:
-    """Start tracing; None if no variable configures it, or the libraries are missing."""
+    """Start tracing. Return None if no variable configures it, or the libraries are missing."""
     is_asked_for = any(os.environ.get(name) for name in _TRACES_GO_TO)
     if not is_asked_for or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None

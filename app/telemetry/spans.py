@@ -1,6 +1,6 @@
 """A span for each request, with child spans for its phases and calls to storage.
 
-Names: ``resolve``, ``load``, ``evaluate``, ``encode``, ``storage read``; method and route for the request.
+Names: ``resolve``, ``load``, ``evaluate``, ``encode``, ``storage read``. Method and route for the request.
 Attributes have sizes and counts, and the last segment of paths only.
 """
 
@@ -125,7 +125,7 @@ class RequestSpans:
         self._span.end()
 
     def _start(self, name: str, kind: SpanKind = SpanKind.INTERNAL, ago: float = 0.0) -> Span | None:
-        """Start a span in the innermost one, ``ago`` seconds back; None if it is not recorded."""
+        """Start a span in the innermost one, ``ago`` seconds back. Return None if it is not recorded."""
         if not self._span.is_recording():
             return None
         if self._started >= _MOST_SPANS:

@@ -48,7 +48,7 @@ _SHARED_COUNTERS: Final = {
 
 
 def cache_families(statistics: Mapping[str, Mapping[str, int]]) -> list[Metric]:
-    """Return caches' metrics; disk and shared caches have other names, since processes share them."""
+    """Return caches' metrics. Disk and shared caches have other names, since processes share them."""
     memory = {name: members for name, members in statistics.items() if name not in (_DISK, _SHARED)}
     families = [_family(PREFIX + "cache_", member, memory) for member in (*_GAUGES, *_COUNTERS)]
     disk = {name: members for name, members in statistics.items() if name == _DISK}

@@ -70,7 +70,7 @@ def load(content: bytes) -> list[Metric]:
 
 
 def merge(living: Sequence[Iterable[Metric]], ended: Sequence[Iterable[Metric]] = ()) -> list[Metric]:
-    """Merge families by name; of ended processes only counters and histograms."""
+    """Merge families by name, of ended processes only counters and histograms."""
     merged: dict[str, Metric] = {}
     values: dict[str, dict[tuple[str, tuple[tuple[str, str], ...]], float]] = {}
     for families, is_alive in chain(product(living, (True,)), product(ended, (False,))):
@@ -95,7 +95,7 @@ _QUESTION: Final = b"count"
 
 
 class Workers:
-    """The processes of one run and their counters; ``count`` returns those of this process."""
+    """The processes of one run and their counters. ``count`` returns those of this process."""
 
     def __init__(self, processes: Processes, directory: Path, count: Callable[[], list[Metric]]) -> None:
         self._processes = processes
@@ -112,7 +112,7 @@ class Workers:
             self._publish()
 
     def gather(self) -> list[Metric]:
-        """Return the counters of all workers; blocks for two seconds at most."""
+        """Return the counters of all workers. Blocks for two seconds at most."""
         try:
             living = [load(self._publish())]
         except FileNotFoundError:

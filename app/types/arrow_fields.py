@@ -29,13 +29,13 @@ def field_values(array: pa.Array, data_type: DataType) -> FieldValues:
     """Convert an array, with or without nulls, to a field of rows.
 
     ``array`` is, as ``data_type`` requires, of bool, integers, float, double, decimal128 of the type's scale,
-    string, binary, date32, time32 or timestamps; nested types are not supported.
+    string, binary, date32, time32 or timestamps. Nested types are not supported.
     """
     return FieldValues(data_type, _values(array, data_type), np.asarray(array.is_null()))
 
 
 def serialized_rows(fields: Sequence[FieldValues], count: int) -> pa.BinaryArray:
-    """Serialize rows, each after its number of fields, shape (count,); each field has ``count`` values."""
+    """Serialize rows, each after its number of fields, shape (count,). Each field has ``count`` values."""
     arity = np.array([len(fields)], _ARITY).view(np.uint8)
     parts, positions = [], []
     for group in write_rows(fields, count):

@@ -50,7 +50,7 @@ class BytesColumn:
 
     @classmethod
     def from_arrow(cls, array: pa.Array) -> Self:
-        """Wrap an Arrow array of (large) binary or string; the bytes are shared, not copied."""
+        """Wrap an Arrow array of (large) binary or string. The bytes are shared, not copied."""
         if array.null_count == len(array):
             return cls.nulls(len(array))
         large = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
@@ -67,7 +67,7 @@ class BytesColumn:
 
     @classmethod
     def concat(cls, columns: Sequence[Self]) -> Self:
-        """Concatenate one or more columns; a single one is shared."""
+        """Concatenate one or more columns. A single one is shared."""
         if len(columns) == 1:
             return columns[0]
         before = np.cumsum([0, *(len(column.data) for column in columns)])[:-1]
@@ -132,17 +132,17 @@ class BytesColumn:
         return self.data[start : start + length].data
 
     def take(self, rows: NDArray[np.integer] | slice) -> Self:
-        """Select ``rows``, in that order; the buffer stays shared."""
+        """Select ``rows``, in that order. The buffer stays shared."""
         return type(self)(self.data, self.starts[rows], self.lengths[rows])
 
     def without(self, rows: NDArray[np.bool_]) -> Self:
-        """Set the masked ``rows``, shape (n,), to null; the buffer stays shared."""
+        """Set the masked ``rows``, shape (n,), to null. The buffer stays shared."""
         return type(self)(
             self.data, np.where(rows, 0, self.starts), np.where(rows, NULL_LENGTH, self.lengths)
         )
 
     def ends_with(self, suffix: bytes) -> NDArray[np.bool_]:
-        """Mask strings that end with ``suffix``, which is not empty; shape (n,), False for nulls."""
+        """Mask strings that end with ``suffix``, which is not empty. Shape (n,), False for nulls."""
         ending = np.zeros(len(self), np.bool_)
         long_enough = np.flatnonzero(self.lengths >= len(suffix))
         strings = self.take(long_enough)
@@ -153,7 +153,7 @@ class BytesColumn:
     def gather(self, offsets: NDArray[np.int64] | int, width: int) -> NDArray[np.uint8]:
         """Copy ``width`` bytes of each string from ``offsets`` on, shape (n, width).
 
-        The caller has checked that they are inside the strings; bytes of nulls are undefined.
+        The caller has checked that they are inside the strings. Bytes of nulls are undefined.
         """
         if len(self.data) < width:
             return np.zeros((len(self), width), np.uint8)
@@ -202,7 +202,7 @@ class BytesColumn:
         return type(self)(data, np.where(self.is_null, 0, starts), self.lengths)
 
     def to_arrow(self) -> pa.LargeBinaryArray:
-        """Convert to an Arrow array; bytes are copied unless the strings are adjacent."""
+        """Convert to an Arrow array. Bytes are copied unless the strings are adjacent."""
         null = self.is_null
         if null.all():
             return pa.nulls(len(self), pa.large_binary())
@@ -237,7 +237,7 @@ class BytesColumn:
 
 
 def own_bytes(array: NDArray[Any]) -> int:
-    """Memory of an array in bytes; one item if all are broadcast from it, none if it is mapped."""
+    """Memory of an array in bytes: one item if all are broadcast from it, none if it is mapped."""
     if not any(array.strides):
         return min(array.itemsize, array.nbytes)
     # The system manages the memory of mapped files, and processes share it.

@@ -48,7 +48,7 @@ MAX_OFFSET_NANOS: Final = 18 * 3600 * NANOS_PER_SECOND
 class TimestampText:
     """Timestamp as written.
 
-    ``clock`` is the wall clock, in nanoseconds since 1970-01-01T00:00; ``zone`` is the zone after it, for
+    ``clock`` is the wall clock, in nanoseconds since 1970-01-01T00:00. ``zone`` is the zone after it, for
     :func:`offset_nanos`, or None.
     """
 
@@ -57,7 +57,7 @@ class TimestampText:
 
 
 def epoch_days(year: int, month: int, day: int) -> int:
-    """Return days since 1970-01-01; any year. Raises ValueError if there is no such day."""
+    """Return days since 1970-01-01. Any year. Raises ValueError if there is no such day."""
     if not (1 <= month <= len(_MONTH_DAYS) and 1 <= day <= _MONTH_DAYS[month - 1]) or (
         (month, day) == (_FEBRUARY, 29) and not _is_leap(year)
     ):
@@ -70,7 +70,7 @@ def epoch_days(year: int, month: int, day: int) -> int:
 
 
 def civil_date(days: int) -> tuple[int, int, int]:
-    """Split days since 1970-01-01 into year, month and day; any year."""
+    """Split days since 1970-01-01 into year, month and day. Any year."""
     cycle, day_of_cycle = divmod(days + _MARCH_0, CYCLE_DAYS)
     leap_days = day_of_cycle // 1_460 - day_of_cycle // 36_524 + day_of_cycle // (CYCLE_DAYS - 1)
     year_of_cycle = (day_of_cycle - leap_days) // 365
@@ -102,7 +102,10 @@ def read_date(text: str) -> int:
 
 
 def read_clock(text: str) -> int:
-    """Parse ``12:30[:15[.250]]`` as nanoseconds since midnight. Raises ValueError if the text is no time of day."""
+    """Parse ``12:30[:15[.250]]`` as nanoseconds since midnight.
+
+    Raises ValueError if the text is no time of day.
+    """
     parts = _CLOCK.fullmatch(text)
     if parts is None:
         raise ValueError("not of the form HH:MM[:SS[.fraction]]")
@@ -111,7 +114,10 @@ def read_clock(text: str) -> int:
 
 
 def read_timestamp(text: str) -> TimestampText:
-    """Parse ``2025-08-01T12:30:15.25+02:00`` and its shorter forms. Raises ValueError if the text is no timestamp."""
+    """Parse ``2025-08-01T12:30:15.25+02:00`` and its shorter forms.
+
+    Raises ValueError if the text is no timestamp.
+    """
     parts = _TIMESTAMP.fullmatch(text)
     if parts is None:
         raise ValueError("not of the form YYYY-MM-DD[THH:MM[:SS[.fraction]]][zone]")
@@ -138,7 +144,7 @@ def offset_nanos(zone: str | None) -> int | None:
 
 
 def date_text(days: int) -> str:
-    """Format ``2025-08-01``; years of more digits, or below 0, have a sign, as in Spark and Java."""
+    """Format ``2025-08-01``. Years of more digits, or below 0, have a sign, as in Spark and Java."""
     year, month, day = civil_date(days)
     sign = "-" if year < 0 else "+" if year > _MAX_PLAIN_YEAR else ""
     return f"{sign}{abs(year):04}-{month:02}-{day:02}"

@@ -1,7 +1,7 @@
 """Paimon's data types and their text form.
 
 A schema file has simple types as text (``DECIMAL(9, 2) NOT NULL``) and nested ones as JSON objects
-(``{"type": "MAP", "key": "STRING", "value": "INT"}``); the engine's ``toString`` formats nested ones as
+(``{"type": "MAP", "key": "STRING", "value": "INT"}``). The engine's ``toString`` formats nested ones as
 ``MAP<STRING, INT>``. :func:`parse_type` reads all three.
 """
 
@@ -17,7 +17,7 @@ from app.errors import RequestError
 
 
 class TypeRoot(StrEnum):
-    """Kind of a type, without parameters; values are Paimon's own names."""
+    """Kind of a type, without parameters. Values are Paimon's own names."""
 
     BOOLEAN = "BOOLEAN"
     TINYINT = "TINYINT"

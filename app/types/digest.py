@@ -32,7 +32,7 @@ def content_digest(*contents: bytes) -> str:
 def request_digest(*parts: object) -> bytes:
     """Hash a request to 16 bytes, equal for equal requests in every process.
 
-    ``parts`` are dataclasses, requests, decimals, and JSON values; the order of a mapping's members does not
+    ``parts`` are dataclasses, requests, decimals, and JSON values. The order of a mapping's members does not
     count.
     """
     return digest(_written([_abridged(part) for part in parts]))

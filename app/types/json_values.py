@@ -55,7 +55,7 @@ _DECIMAL: Final = re.compile(r"[+-]?(?:\d++\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?", 
 
 
 def is_integer(value: object) -> bool:
-    """Return True if a JSON value is an integer; to Python booleans are integers, too."""
+    """Return True if a JSON value is an integer. To Python booleans are integers, too."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -73,7 +73,10 @@ def any_integer(value: object) -> int:
 
 
 def any_decimal(value: object) -> decimal.Decimal:
-    """Read a finite decimal with up to 400 digits on either side, or its text. Raises ValueError if it is neither."""
+    """Read a finite decimal with up to 400 digits on either side, or its text.
+
+    Raises ValueError if it is neither.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | str | decimal.Decimal):
         raise ValueError("not a number")  # noqa: TRY004 - turned into one error for all
     if isinstance(value, int) and abs(value) >= 10**MAX_NUMBER_TEXT:
@@ -124,7 +127,10 @@ def read_json_time(value: object, _: DataType) -> int:
 
 
 def read_json_clock(value: object, _: DataType) -> int:
-    """Read a wall clock, in nanoseconds since 1970-01-01T00:00. Raises ValueError if the value has no form of one."""
+    """Read a wall clock, in nanoseconds since 1970-01-01T00:00.
+
+    Raises ValueError if the value has no form of one.
+    """
     millis = _from_millis(value)
     if millis is not None:
         return millis
@@ -137,7 +143,10 @@ def read_json_clock(value: object, _: DataType) -> int:
 
 
 def read_json_instant(value: object, _: DataType) -> int:
-    """Read an instant, in nanoseconds since 1970-01-01T00:00Z. Raises ValueError if the value has no form of one."""
+    """Read an instant, in nanoseconds since 1970-01-01T00:00Z.
+
+    Raises ValueError if the value has no form of one.
+    """
     exact = _from_millis(value)
     if exact is None and isinstance(value, float | decimal.Decimal):
         exact = _within_millis(_from_seconds(any_decimal(value)))
@@ -153,7 +162,7 @@ def read_json_instant(value: object, _: DataType) -> int:
 
 
 def has_offset(value: object) -> bool | None:
-    """Return True for the text of an instant, False for that of a clock, or in a named zone; else None."""
+    """Return True for the text of an instant, False for that of a clock, or in a named zone, else None."""
     try:
         written = _written(value)
     except ValueError:
@@ -218,7 +227,7 @@ _EXACT = decimal.Context(prec=2 * MAX_NUMBER_TEXT + 100, Emax=decimal.MAX_EMAX, 
 
 
 def parse_json(value: object, data_type: DataType) -> Value | None:
-    """Read a JSON value as a value of ``data_type``; null is ``None``.
+    """Read a JSON value as a value of ``data_type``. Null is ``None``.
 
     Raises FilterError if the value has no such form, or does not fit the type.
     """
@@ -242,7 +251,10 @@ def parse_integer(value: object, data_type: DataType) -> int:
 
 
 def parse_decimal(value: object, data_type: DataType) -> decimal.Decimal:
-    """Read a finite decimal of up to 400 digits on either side, unfitted. Raises FilterError if it is none."""
+    """Read a finite decimal of up to 400 digits on either side, unfitted.
+
+    Raises FilterError if it is none.
+    """
     try:
         return any_decimal(value)
     except ValueError as error:

@@ -1,8 +1,8 @@
 """Reads the portable serialization of 32-bit Roaring bitmaps from untrusted files.
 
-The bytes carry no length, and a decoder silently ignores trailing bytes; so the extent is computed here, and
+The bytes carry no length, and a decoder silently ignores trailing bytes, so the extent is computed here, and
 checked against the available bytes, before anything is decoded. All integers are little
-endian; ``n`` is the number of containers.
+endian. ``n`` is the number of containers.
 
 ======================  =======================  =====================================================
 width                   present if               meaning
@@ -67,7 +67,7 @@ def read_bitmap(
     row_count: int | None = None,
     is_measured: bool = False,
 ) -> tuple[BitMap, int]:
-    """Decode and validate the bitmap at ``offset``; return it, and its size in bytes.
+    """Decode and validate the bitmap at ``offset``. Return it, and its size in bytes.
 
     ``length``: required size, where the surrounding format states it.
     ``row_count``: exclusive upper limit of positions, where the surrounding format states it.
@@ -100,7 +100,7 @@ def bitmap_of(positions: NDArray[np.uint32]) -> BitMap:
 
 
 def serialize(bitmap: BitMap) -> bytes:
-    """Serialize a bitmap as the engine does; the bitmap is optimized in place."""
+    """Serialize a bitmap as the engine does. The bitmap is optimized in place."""
     bitmap.run_optimize()
     return bitmap.serialize()
 
@@ -113,7 +113,7 @@ def bitmap_bytes(bitmap: BitMap) -> int:
 
 
 def bitmap_size(buffer: Buffer, offset: int = 0) -> int:
-    """Measure the bitmap at ``offset`` in bytes; its containers are not validated.
+    """Measure the bitmap at ``offset`` in bytes. Its containers are not validated.
 
     Raises CorruptIndexError if there is no bitmap, or it reaches beyond the buffer.
     """

@@ -21,7 +21,7 @@ _MOST_LISTED: Final = 1 << 17
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowRanges:
-    """Row ids as disjoint, ascending ranges; int64, shape (n,), both ends included."""
+    """Row ids as disjoint, ascending ranges, int64, shape (n,), both ends included."""
 
     first: NDArray[np.int64]
     last: NDArray[np.int64]
@@ -88,7 +88,7 @@ def rows_from(first: int, rows: BitMap) -> BitMap64:
 
 
 def ranges_of(rows: BitMap64, limit: int) -> RowRanges | None:
-    """Return the row ids in ranges; None for more than ``limit`` ranges."""
+    """Return the row ids in ranges. Return None for more than ``limit`` ranges."""
     # A row begins a range when its left neighbour is missing, and ends one when its right neighbour is.
     first = rows.difference(rows.shift(1))
     if len(first) > limit:

@@ -66,7 +66,7 @@ def integer_range(data_type: DataType) -> tuple[int, int]:
 
 
 def to_float32(value: float) -> float:
-    """Round to the nearest 32-bit float, widened; values beyond its range become infinite."""
+    """Round to the nearest 32-bit float, widened. Values beyond its range become infinite."""
     try:
         return float(_FLOAT32.unpack(_FLOAT32.pack(value))[0])
     except OverflowError:
@@ -74,7 +74,7 @@ def to_float32(value: float) -> float:
 
 
 def nearest_float32(number: Fraction) -> float:
-    """Round an exact number to the nearest 32-bit float, widened; once, ties to even."""
+    """Round an exact number once to the nearest 32-bit float, widened. Ties go to even."""
     try:
         guess = to_float32(float(number))
     except OverflowError:
@@ -112,13 +112,13 @@ def _identity(value: Value) -> Value:
 def sql_key(data_type: DataType) -> Callable[[Value], tuple[bool, float] | Value]:
     """Return a key function under which values of a type compare as in Spark SQL.
 
-    CHAR compares as stored; predicates are bound to every form in which a value may be stored.
+    CHAR compares as stored. Predicates are bound to every form in which a value may be stored.
     """
     return _floating_key if data_type.root in FLOATING_ROOTS else _identity
 
 
 def same_in_sql(data_type: DataType, one: Value, other: Value) -> bool:
-    """Evaluate Spark SQL's ``=``; padding of CHAR values does not matter."""
+    """Evaluate Spark SQL's ``=``. Padding of CHAR values does not matter."""
     if data_type.root is TypeRoot.CHAR and isinstance(one, bytes) and isinstance(other, bytes):
         return one.rstrip(b" ") == other.rstrip(b" ")
     key = sql_key(data_type)
@@ -171,7 +171,7 @@ def memory_bytes(values: Values) -> int:
 
 
 def less(left: Values | Value, right: Values | Value) -> NDArray[np.bool_]:
-    """Compare ``left < right``, element by element; one side may be a single value."""
+    """Compare ``left < right``, element by element. One side may be a single value."""
     if _is_binary(left):
         return _truths(pc.less(_binary(left), _binary(right)))
     below: NDArray[np.bool_] = np.less(left, right)
@@ -192,12 +192,12 @@ def starts_with(strings: pa.LargeBinaryArray, prefix: bytes) -> NDArray[np.bool_
 
 
 def count_below(values: Values, literals: Sequence[Value]) -> NDArray[np.int64]:
-    """Count the literals less than each value, shape (n,); literals ascend in SQL's order."""
+    """Count the literals less than each value, shape (n,). Literals ascend in SQL's order."""
     return _search(values, literals, "left")
 
 
 def count_up_to(values: Values, literals: Sequence[Value]) -> NDArray[np.int64]:
-    """Count the literals less than or equal to each value, shape (n,); literals ascend in SQL's order."""
+    """Count the literals less than or equal to each value, shape (n,). Literals ascend in SQL's order."""
     return _search(values, literals, "right")
 
 
@@ -247,7 +247,7 @@ def _truths(answers: pa.BooleanArray) -> NDArray[np.bool_]:
 
 
 def group_rows(*codes: NDArray[np.integer] | NDArray[np.bool_]) -> list[NDArray[np.int64]]:
-    """Group rows with equal codes; return the rows of each group, ascending.
+    """Group rows with equal codes. Return the rows of each group, ascending.
 
     ``codes`` are one or more columns of numbers or booleans, each of shape (n,).
     """

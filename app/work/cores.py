@@ -1,11 +1,11 @@
-"""The machine's cores, shared by threads that compute; a thread that waits holds none.
+"""The machine's cores, shared by threads that compute. A thread that waits holds none.
 
 More threads would finish nothing sooner, since Python runs one at a time: each takes longer, all hold their
 memory, and the event loop waits for its turn among them.
 
 Each warehouse has a line, so that many or expensive requests of one leave others their share of the cores:
 
-* A line without a computing thread starts one at once, up to two threads a core in all; the system shares the
+* A line without a computing thread starts one at once, up to two threads a core in all. The system shares the
 cores among them.
 * A free core goes to the line that has computed least lately. A thread that has computed for
 :data:`TURN_SECONDS` yields to a line that has computed less, at its next
@@ -69,8 +69,8 @@ _line: ContextVar[str | None] = ContextVar("line", default=None)
 class Cores:
     """Bounds the number of threads that compute at once.
 
-    ``count``: total up to which a line that computes already gets another core; by default the machine's
-    cores. ``most``: total up to which an idle line gets its first one; by default twice as many.
+    ``count``: total up to which a line that computes already gets another core, by default the machine's
+    cores. ``most``: total up to which an idle line gets its first one, by default twice as many.
     """
 
     def __init__(self, count: int | None = None, most: int | None = None) -> None:
@@ -185,7 +185,7 @@ def waiting() -> Iterator[None]:
 
 
 def give_way() -> None:
-    """Yield the core if this thread's turn is over; the caller holds no locks, as for :func:`waiting`."""
+    """Yield the core if this thread's turn is over. The caller holds no locks, as for :func:`waiting`."""
     turn = _thread.turn
     if turn is not None and turn.cores.waiting and time.monotonic() - turn.since > TURN_SECONDS:
         turn.cores.give_way(turn)

@@ -1,6 +1,6 @@
 """The deadline of the present request, and its cancellation when the caller leaves.
 
-Context variables hold both, so that code between HTTP layer and storage need not pass them on; threads
+Context variables hold both, so that code between HTTP layer and storage need not pass them on. Threads
 started with a copy of the context (such as a web framework's pool) see them, too.
 """
 
@@ -38,7 +38,7 @@ class Cancellation:
 
 
 def time_limit(seconds: float) -> AbstractContextManager[None]:
-    """Limit the block to ``seconds`` from now; an earlier deadline around it stays in force."""
+    """Limit the block to ``seconds`` from now. An earlier deadline around it stays in force."""
     mine, outer = time.monotonic() + seconds, _deadline.get()
     return bound(_deadline, mine if outer is None else min(mine, outer))
 
@@ -49,13 +49,13 @@ def cancellable(cancellation: Cancellation) -> AbstractContextManager[None]:
 
 
 def remaining_seconds() -> float | None:
-    """Seconds until the deadline, 0 if it has passed; None without a deadline."""
+    """Seconds until the deadline, 0 if it has passed. None without a deadline."""
     deadline = _deadline.get()
     return None if deadline is None else max(0.0, deadline - time.monotonic())
 
 
 def check_deadline() -> None:
-    """Raise if the request is over; otherwise yield the core if this thread's turn is over.
+    """Raise if the request is over. Otherwise yield the core if this thread's turn is over.
 
     The caller must hold no lock that a computing thread may wait for. Raises RequestCancelledError if the
     caller left, DeadlineExceededError if time ran out.

@@ -20,7 +20,7 @@ the claim ends.
 * All claims together stay within the *room*: ``REFUSE`` of the limit, less the memory of the process itself.
 Caches shrink for claims. A claim beyond the room is refused for good.
 * Work without a claim waits, for two thirds of its request's remaining time, or a minute without a deadline.
-Each warehouse has a line. A line without claims may take all free room; others take up to half of what the
+Each warehouse has a line. A line without claims may take all free room. Others take up to half of what the
 rest leave of half of the room, so that a hanging store leaves memory to others, and started work can grow.
 * Work with a claim may claim more, and is refused at once if there is no room.
 
@@ -127,12 +127,12 @@ class Claim:
     size: int = 0
 
     def grow_to(self, total: int) -> None:
-        """Grow the claim to ``total`` bytes; it never shrinks before its end."""
+        """Grow the claim to ``total`` bytes. It never shrinks before its end."""
         if total > self.size:
             self.ledger.grow(self, total - self.size)
 
     def outlive(self, owner: object) -> Callable[[], object]:
-        """Transfer the claim to ``owner``; it ends when ``owner`` is collected or the result is called."""
+        """Transfer the claim to ``owner``. It ends when ``owner`` is collected or the result is called."""
         transferred = Claim(
             self.ledger, self.purpose, self.path, self.line, self.most, _Held(self.size), self.size
         )
@@ -223,7 +223,7 @@ class Ledger:
             self._caches.add(cache)
 
     def keep_within(self, limit: int, own: int) -> None:
-        """Set the limit, and start a thread that enforces it; ``own``: bytes besides caches and claims."""
+        """Set the limit, and start a thread that enforces it. ``own``: bytes besides caches and claims."""
         with self._lock:
             self.limit, self.own = limit, own
             if self._watch is None:
@@ -240,11 +240,11 @@ class Ledger:
         line: str = "",
         most: int | None = None,
     ) -> Iterator[Claim]:
-        """Claim ``size`` bytes until the end of the block; the claim may grow.
+        """Claim ``size`` bytes until the end of the block. The claim may grow.
 
         ``path``: the file that the memory is for, if any.
         ``line``: the warehouse whose share it counts against.
-        ``most``: limit of all claims for this purpose, except a single one; more is refused at once. For
+        ``most``: limit of all claims for this purpose, except a single one. More is refused at once. For
         coroutines, which may not wait, and whose callers may be slow.
 
         Raises LimitExceededError if the claim is larger than the room. Raises MemoryShortError if no room
@@ -267,7 +267,7 @@ class Ledger:
             self._changed.notify_all()
 
     def grow(self, claim: Claim, size: int) -> None:
-        """Add ``size`` bytes to a claim once there is room; raises what :meth:`claim` raises."""
+        """Add ``size`` bytes to a claim once there is room. Raises what :meth:`claim` raises."""
         total = claim.held.size + size
         if total > self.room:
             others = claim.held.size - claim.size
@@ -319,12 +319,12 @@ class Ledger:
                 self._changed.notify_all()
 
     def _is_roomy(self, size: int) -> bool:
-        """Return True if resident memory leaves room; small claims pass until the next check."""
+        """Return True if resident memory leaves room. Small claims pass until the next check."""
         is_small = size < _LARGE_BYTES or not self.limit
         return is_small or self._resident() + size <= self.limit * REFUSE
 
     def _is_granted(self, claim: Claim, size: int) -> bool:
-        """Take room for a claim if it is its turn; return whether it did. The caller holds the lock."""
+        """Take room for a claim if it is its turn. Return whether it did. The caller holds the lock."""
         self._release_ended()
         own_line = self._by_line[claim.line]
         if claim.most is not None:
@@ -389,7 +389,7 @@ class Ledger:
             self._trim()
 
     def _relieve(self, size: int) -> None:
-        """Free ``size`` bytes; one thread at a time, and not again within a short interval."""
+        """Free ``size`` bytes, one thread at a time, and not again within a short interval."""
         with self._lock:
             if time.monotonic() - self._relieved_at < _RELIEF_SECONDS:
                 return

@@ -75,18 +75,18 @@ def prepare_process() -> None:
 
 
 def give_memory_back() -> None:
-    """Return freed memory to the system; after large files it can be as much as is in use."""
+    """Return freed memory to the system. After large files it can be as much as is in use."""
     if _TRIM is not None:
         _TRIM(0)
 
 
 def resident_bytes() -> int:
-    """Bytes resident in this process and its helpers, without pages of files on disks; 0 if unknown."""
+    """Bytes resident in this process and its helpers, without pages of files on disks. 0 if unknown."""
     return sum(map(resident_bytes_of, ("self", *HELPERS)))
 
 
 def resident_bytes_of(process: str) -> int:
-    """Bytes resident in one process, by its id; 0 if unknown."""
+    """Bytes resident in one process, by its id. 0 if unknown."""
     try:
         counts = dict(_RESIDENT.findall((_PROCESSES / process / "status").read_bytes()))
     except OSError:
@@ -109,7 +109,7 @@ class Scratch:
 
     @contextmanager
     def buffer(self, size: int) -> Iterator[memoryview]:
-        """Lend ``size`` bytes for the block; they must not be used after it."""
+        """Lend ``size`` bytes for the block. They must not be used after it."""
         with self._lock:
             self._in_use += 1
             fitting = [at for at, piece in enumerate(self._free) if len(piece) >= size]
@@ -128,7 +128,7 @@ class Scratch:
 
 
 class MappedBytes(np.ndarray[Any, np.dtype[np.uint8]]):
-    """The bytes of a mapped file, shape (n,); the mapping lives as long as any array over it.
+    """The bytes of a mapped file, shape (n,). The mapping lives as long as any array over it.
 
     A separate class, so that weights of arrays leave mapped bytes out. Python's mappings keep a descriptor
     open, at least until 3.13, and a process may have only 1,024.

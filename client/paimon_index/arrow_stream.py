@@ -5,7 +5,7 @@
     message   int32 -1, int32 length of the metadata, metadata (a flatbuffer), body
     end       int32 -1, int32 0
 
-Bytes are pushed into the reader, so that it serves both clients; pyarrow reads only from blocking files. A
+Bytes are pushed into the reader, so that it serves both clients. Pyarrow reads only from blocking files. A
 stream without its end was cut and is an error.
 """
 
@@ -27,7 +27,7 @@ _MOST_METADATA_BYTES: Final = 64 << 20
 
 
 class ArrowStream:
-    """Decodes the record batches of a stream; ``schema`` is None until it has arrived."""
+    """Decodes the record batches of a stream. ``schema`` is None until it has arrived."""
 
     def __init__(self) -> None:
         self.schema: pa.Schema | None = None
@@ -60,7 +60,7 @@ class ArrowStream:
             )
 
     def _next_message(self) -> bytes | None:
-        """Take the first message from the buffer; None until it is complete."""
+        """Take the first message from the buffer. None until it is complete."""
         if len(self._buffer) < _PREFIX.size:
             return None
         mark, metadata_bytes = _PREFIX.unpack_from(self._buffer)
@@ -88,7 +88,7 @@ class ArrowStream:
 
 
 def _message_bytes(buffer: bytearray) -> int | None:
-    """Length of the first message; None until it is complete."""
+    """Length of the first message. None until it is complete."""
     # In a function of its own: the buffer cannot shrink while the reader lives.
     source = pa.BufferReader(buffer)
     try:

@@ -45,7 +45,7 @@ class AsyncClient(Endpoints):
     async def plan(
         self, table: str, *, progress: Progress | None = None, **options: Unpack[PlanOptions]
     ) -> AsyncPlan:
-        """Plan a query; see :meth:`paimon_index.Client.plan`."""
+        """Plan a query. See :meth:`paimon_index.Client.plan`."""
         reader, ends = PlanReader(options, progress), self._settings.ends()
         request = post(under(table, "/plan"), options, ARROW)
         async with self._in_time(ends):
@@ -62,7 +62,7 @@ class AsyncClient(Endpoints):
         raise IncompleteAnswerError("the answer ended before its plan began: ask again")
 
     async def close(self) -> None:
-        """Close all connections; unread plans are lost."""
+        """Close all connections. Unread plans are lost."""
         await self._http.aclose()
 
     async def __aenter__(self) -> Self:

@@ -65,10 +65,10 @@ class Failure:
 
 
 class Replicas:
-    """Base URLs of one service; safe to share between threads.
+    """Base URLs of one service. Safe to share between threads.
 
-    Raises ValueError if there is none, or one is not ``http(s)://host[:port][/path]``. Raises TypeError if one is no
-    text.
+    Raises ValueError if there is none, or one is not ``http(s)://host[:port][/path]``. Raises TypeError if
+    one is no text.
     """
 
     def __init__(self, base_urls: str | Sequence[str]) -> None:
@@ -81,7 +81,7 @@ class Replicas:
         self._down_until: dict[str, float] = {}
 
     def in_order(self, key: str) -> list[str]:
-        """All base URLs in the order in which to ask them; equal in every process."""
+        """All base URLs in the order in which to ask them. Equal in every process."""
         now = time.monotonic()
 
         def rank(url: str) -> tuple[bool, bytes]:
@@ -97,7 +97,7 @@ class Replicas:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Base URLs and time limits of a client; see :class:`paimon_index.Client`."""
+    """Base URLs and time limits of a client. See :class:`paimon_index.Client`."""
 
     replicas: Replicas
     deadline_seconds: float
@@ -105,7 +105,7 @@ class Settings:
 
     @classmethod
     def of(cls, base_urls: str | Sequence[str], deadline_seconds: float, retries: int) -> Settings:
-        """Check settings; raises ValueError for an invalid one, TypeError for one of another type."""
+        """Check settings. Raises ValueError for an invalid one, TypeError for one of another type."""
         check_seconds("deadline_seconds", deadline_seconds)
         if retries < 0:
             raise ValueError(f"retries is at least 0, found {retries}")
@@ -141,7 +141,7 @@ class Attempts:
         return self._order[self._at % len(self._order)]
 
     def remaining_seconds(self) -> float:
-        """Time that remains for the answer; raises :class:`DeadlineError` if there is none."""
+        """Time that remains for the answer. Raises :class:`DeadlineError` if there is none."""
         remaining = self._ends - time.monotonic()
         if remaining <= 0:
             raise self._timed_out()
@@ -151,7 +151,7 @@ class Attempts:
         return self._settings.timed_out(self.base_url)
 
     def arguments(self) -> dict[str, Any]:
-        """Arguments of ``build_request`` for the next attempt; raises :class:`DeadlineError` if late."""
+        """Arguments of ``build_request`` for the next attempt. Raises :class:`DeadlineError` if late."""
         remaining = self.remaining_seconds()
         headers = {"Accept": self._request.accept}
         if self._request.body is not None:
@@ -219,7 +219,7 @@ def check_seconds(name: str, seconds: object) -> None:
 
 
 def check_token(token: str | None) -> None:
-    """Raise TypeError or ValueError for a token that no header may have; the error does not contain it."""
+    """Raise TypeError or ValueError for a token that no header may have. The error does not contain it."""
     if not isinstance(token, str | None):
         raise TypeError(f"the token is a text, found {type(token).__name__}")
     if token is not None and not (token.isascii() and token.isprintable()):

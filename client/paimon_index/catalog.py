@@ -70,7 +70,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class SchemaColumn:
-    """One field of a schema; ``type`` is text, or an object for nested types, as in schema files."""
+    """One field of a schema. ``type`` is text, or an object for nested types, as in schema files."""
 
     id: int
     name: str
@@ -88,7 +88,7 @@ class Column(SchemaColumn):
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """One schema of a table; ``time_millis`` is 0 if its commit time is not recorded."""
+    """One schema of a table. ``time_millis`` is 0 if its commit time is not recorded."""
 
     id: int
     fields: tuple[SchemaColumn, ...]
@@ -175,7 +175,7 @@ class VectorRange:
 
 @dataclass(frozen=True, slots=True)
 class IndexedRows:
-    """Rows that a file of a global index covers; both ends are inclusive."""
+    """Rows that a file of a global index covers. Both ends are inclusive."""
 
     column: str | None
     first_row_id: int
@@ -208,7 +208,7 @@ class IndexFileList:
 
 @dataclass(frozen=True, slots=True)
 class CacheState:
-    """One cache, summed over all processes; members that a cache lacks are 0."""
+    """One cache, summed over all processes. Members that a cache lacks are 0."""
 
     entries: int
     bytes: int

@@ -31,15 +31,15 @@ T = TypeVar("T")
 
 
 class Client(Endpoints):
-    """Client of a service; safe to share between threads.
+    """Client of a service. Safe to share between threads.
 
     Tables are named ``warehouse.database.table``. :mod:`paimon_index.options` describes keyword arguments,
     :mod:`paimon_index.results` and :mod:`paimon_index.catalog` the results.
 
-    ``base_urls``: one or several of one service. A hash of the table chooses the one to ask; if it is down,
+    ``base_urls``: one or several of one service. A hash of the table chooses the one to ask. If it is down,
     the next one is asked.
     ``token``: secret of a bearer token.
-    ``deadline_seconds``: time for an answer, all attempts together; for a plan, until its first files, and
+    ``deadline_seconds``: time for an answer, all attempts together, or for a plan until its first files, and
     then for each further piece.
     ``retries``: further attempts after every base URL was asked once and was down or answered 429 or 503.
     ``tls``: replaces the default checks of certificates.
@@ -84,7 +84,7 @@ class Client(Endpoints):
         return self._in_time(begin, ends)
 
     def close(self) -> None:
-        """Close all connections; unread plans are lost."""
+        """Close all connections. Unread plans are lost."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -148,7 +148,7 @@ class Client(Endpoints):
 
 
 def download(client: Client, request: Request, most_bytes: int) -> bytes:
-    """Return the body of an answer; raises :class:`IncompleteAnswerError` beyond ``most_bytes``."""
+    """Return the body of an answer. Raises :class:`IncompleteAnswerError` beyond ``most_bytes``."""
     ends = client._settings.ends()  # noqa: SLF001 - of this module
     body = client._in_time(partial(client._ask, request, ends, most_bytes), ends)  # noqa: SLF001 - of this module
     if len(body) > most_bytes:

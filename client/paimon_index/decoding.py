@@ -1,4 +1,4 @@
-"""Conversion of JSON objects to dataclasses; unknown members, of later releases, are ignored."""
+"""Conversion of JSON objects to dataclasses. Unknown members, of later releases, are ignored."""
 
 from __future__ import annotations
 

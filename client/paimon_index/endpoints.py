@@ -30,7 +30,7 @@ Call: TypeAlias = Generator[Request, bytes, T]
 
 
 class endpoint(Generic[P, T]):  # noqa: N801 - a decorator
-    """A method that runs a conversation; a coroutine in ``AsyncClient``."""
+    """A method that runs a conversation. A coroutine in ``AsyncClient``."""
 
     def __init__(self, conversation: Callable[Concatenate[Any, P], Call[T]]) -> None:
         self._conversation = conversation
@@ -54,7 +54,7 @@ class endpoint(Generic[P, T]):  # noqa: N801 - a decorator
 
 
 class Endpoints:
-    """Methods of both clients except ``plan``; a ``Call[T]`` results in a T.
+    """Methods of both clients except ``plan``. A ``Call[T]`` results in a T.
 
     Each raises :class:`ServiceError` for a problem answer, :class:`UnavailableError` if no base URL answers,
     :class:`DeadlineError` if none does in time, and :class:`IncompleteAnswerError` if an answer was cut.
@@ -72,7 +72,7 @@ class Endpoints:
 
     @endpoint
     def ready(self) -> Call[catalog.Health]:
-        """Confirm that requests are answered; 503 is an error, after retries."""
+        """Confirm that requests are answered. 503 is an error, after retries."""
         return _one(catalog.Health, get("/health/ready"))
 
     @endpoint
@@ -152,7 +152,7 @@ class Endpoints:
 
     @endpoint
     def assign(self, table: str, **options: Unpack[given.AssignOptions]) -> Call[results.Assignment]:
-        """Return the buckets that a writer would give keys; write nothing."""
+        """Return the buckets that a writer would give keys. Write nothing."""
         return _one(results.Assignment, post(under(table, "/buckets/assign"), options))
 
     @endpoint
@@ -183,7 +183,7 @@ class Endpoints:
     def what_if(
         self, table: str, indexes: Iterable[given.ProposedIndex], **options: Unpack[given.WhatIfOptions]
     ) -> Call[results.WhatIf]:
-        """Numbers of files that proposed indexes would skip; the service reads a sample of data files."""
+        """Numbers of files that proposed indexes would skip. The service reads a sample of data files."""
         return _one(results.WhatIf, post(under(table, "/what-if"), {"indexes": list(indexes), **options}))
 
     @endpoint
@@ -194,7 +194,7 @@ class Endpoints:
         files: Iterable[given.IndexFile],
         **options: Unpack[given.EvaluateOptions],
     ) -> Call[results.Evaluation]:
-        """Decisions of index files about a filter; ``schema`` has type texts by column name."""
+        """Decisions of index files about a filter. ``schema`` has type texts by column name."""
         columns = [{"name": name, "type": type_} for name, type_ in schema.items()]
         members = {"schema": columns, "files": [index_file_members(file) for file in files], **options}
         return _one(results.Evaluation, post(f"/v1/{warehouse}/index-files/evaluate", members))
@@ -216,7 +216,7 @@ class Endpoints:
 
     @endpoint
     def clear_cache(self) -> Call[dict[str, catalog.CacheState]]:
-        """Empty the caches in memory; for admin tokens."""
+        """Empty the caches in memory, for admin tokens."""
         return _caches(post("/v1/cache/clear", {}))
 
     @endpoint

@@ -15,7 +15,7 @@ class Problem:
     """A problem answer (RFC 9457).
 
     ``slug`` is the end of its ``type`` and never changes between releases. ``position`` is a 0-based
-    character in the filter's text, ``offset`` a byte in the file at ``path``; ``request_id`` is in the
+    character in the filter's text, ``offset`` a byte in the file at ``path``. ``request_id`` is in the
     service's log.
     """
 
@@ -47,7 +47,7 @@ class ServiceError(PaimonIndexError):
 
 
 class UnavailableError(PaimonIndexError):
-    """No base URL gave an answer; the same call may succeed later."""
+    """No base URL gave an answer. The same call may succeed later."""
 
 
 class ServiceUnavailableError(ServiceError, UnavailableError):
@@ -59,7 +59,7 @@ class DeadlineError(UnavailableError, TimeoutError):
 
 
 class IncompleteAnswerError(PaimonIndexError):
-    """An answer ended early or cannot be read; no part of it may stand for the whole."""
+    """An answer ended early or cannot be read. No part of it may stand for the whole."""
 
 
 class UnsupportedTableError(PaimonIndexError):

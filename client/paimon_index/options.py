@@ -22,7 +22,7 @@ InLists: TypeAlias = "Mapping[str, Sequence[Any] | pa.Array | pa.ChunkedArray]"
 
 
 class VersionOptions(TypedDict, total=False):
-    """A version of a table, by one of the first three at most; by none, the latest.
+    """A version of a table, by one of the first three at most, by none the latest.
 
     ``location`` is the URL of the table's directory, below the warehouse's, if it does not follow from its
     name.
@@ -37,7 +37,7 @@ class VersionOptions(TypedDict, total=False):
 
 
 class SortKey(TypedDict, total=False):
-    """One key of ORDER BY; ``column`` is required."""
+    """One key of ORDER BY. ``column`` is required."""
 
     column: str
     direction: Literal["asc", "desc"]
@@ -103,7 +103,7 @@ class AdviceOptions(VersionOptions, total=False):
 
 
 class AggregateFunction(TypedDict, total=False):
-    """A function, such as ``sum``, of a column; ``count`` without a column counts rows.
+    """A function, such as ``sum``, of a column. ``count`` without a column counts rows.
 
     The service refuses ``count_distinct``, which Spark computes from the rows.
     """
@@ -113,7 +113,7 @@ class AggregateFunction(TypedDict, total=False):
 
 
 class AggregateOptions(VersionOptions, total=False):
-    """Aggregates of the rows of a filter; ``group_by`` names one column whose values are counted."""
+    """Aggregates of the rows of a filter. ``group_by`` names one column whose values are counted."""
 
     filter: Filter | None
     aggregates: Sequence[AggregateFunction] | None
@@ -122,7 +122,7 @@ class AggregateOptions(VersionOptions, total=False):
 
 
 class ChangesOptions(VersionOptions, total=False):
-    """Versions and filter of changes; ``wait_seconds`` waits for the next change."""
+    """Versions and filter of changes. ``wait_seconds`` waits for the next change."""
 
     from_token: str | None
     filter: Filter | None
@@ -170,7 +170,7 @@ class InspectOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """An index file: a path relative to the warehouse, or its bytes; answers repeat ``name``."""
+    """An index file: a path relative to the warehouse, or its bytes. Answers repeat ``name``."""
 
     path: str | None = None
     content: bytes | None = None

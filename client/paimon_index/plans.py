@@ -64,7 +64,7 @@ class PlanReader:
 
     @property
     def schema(self) -> pa.Schema:
-        """Schema of the batches; its metadata has the facts as JSON texts."""
+        """Schema of the batches. Its metadata has the facts as JSON texts."""
         assert self._stream.schema is not None, "plans are returned once they have begun"  # noqa: S101
         return self._stream.schema
 
@@ -126,7 +126,7 @@ class PlanReader:
 
 
 def _partitions(column: pa.Array) -> list[dict[str, Any]]:
-    """Partitions as Python values; dates and times beyond Python's range are ``numpy.datetime64``."""
+    """Partitions as Python values. Dates and times beyond Python's range are ``numpy.datetime64``."""
     try:
         return [partition or {} for partition in column.to_pylist()]
     except (OverflowError, ValueError):
@@ -206,15 +206,15 @@ class Plan(_Facts):
             self.close()
 
     def to_arrow(self) -> pa.Table:
-        """All files as a table; raises what :meth:`batches` does."""
+        """All files as a table. Raises what :meth:`batches` does."""
         return pa.Table.from_batches(self.batches(), self.schema)
 
     def to_pandas(self) -> pd.DataFrame:
-        """All files as a data frame; needs pandas."""
+        """All files as a data frame. Needs pandas."""
         return self.to_arrow().to_pandas()
 
     def close(self) -> None:
-        """Release the connection; unread files are lost."""
+        """Release the connection. Unread files are lost."""
         self._close()
 
     def __enter__(self) -> Self:
@@ -245,7 +245,7 @@ class AsyncPlan(_Facts):
                 yield file
 
     async def batches(self) -> AsyncIterator[pa.RecordBatch]:
-        """Yield record batches; see :meth:`Plan.batches`."""
+        """Yield record batches. See :meth:`Plan.batches`."""
         self._take()
         try:
             for batch in self._first:
@@ -258,15 +258,15 @@ class AsyncPlan(_Facts):
             await self.close()
 
     async def to_arrow(self) -> pa.Table:
-        """All files as a table; see :meth:`Plan.to_arrow`."""
+        """All files as a table. See :meth:`Plan.to_arrow`."""
         return pa.Table.from_batches([batch async for batch in self.batches()], self.schema)
 
     async def to_pandas(self) -> pd.DataFrame:
-        """All files as a data frame; needs pandas."""
+        """All files as a data frame. Needs pandas."""
         return (await self.to_arrow()).to_pandas()
 
     async def close(self) -> None:
-        """Release the connection; unread files are lost."""
+        """Release the connection. Unread files are lost."""
         await self._close()
 
     async def __aenter__(self) -> Self:

@@ -35,7 +35,7 @@ class TableName(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> TableName:
-        """Read ``warehouse.database.table``, with back quotes around parts with dots; or a ValueError.
+        """Read ``warehouse.database.table``, with back quotes around parts with dots, or a ValueError.
 
         Raises TypeError if it is no text.
         """
@@ -78,7 +78,7 @@ class Request:
 
 
 def get(path: str, parameters: Mapping[str, Any] | None = None) -> Request:
-    """Make a request without a body; objects among the parameters are sent as JSON."""
+    """Make a request without a body. Objects among the parameters are sent as JSON."""
     written = {
         name: value if isinstance(value, str) else _text(value)
         for name, value in (parameters or {}).items()
@@ -88,7 +88,7 @@ def get(path: str, parameters: Mapping[str, Any] | None = None) -> Request:
 
 
 def post(path: str, members: Mapping[str, Any], accept: str = JSON) -> Request:
-    """Make a request with a JSON body; omit None, and move a location to the query."""
+    """Make a request with a JSON body. Omit None, and move a location to the query."""
     given = {name: value for name, value in members.items() if value is not None}
     parameters = {name: given.pop(name) for name in ("location",) if name in given}
     return Request("POST", path, parameters, _text(given).encode(), accept, path)
@@ -159,7 +159,7 @@ def _texts_of_times(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
 
 
 def _with_whole_year(text: str) -> str:
-    """Pad the year of NumPy's text to four digits; more digits get a sign."""
+    """Pad the year of NumPy's text to four digits. More digits get a sign."""
     if text[0] == "-":
         year, rest = text[1:].split("-", 1)
         return f"-{year.zfill(4)}-{rest}"

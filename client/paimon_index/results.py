@@ -13,7 +13,7 @@ from paimon_index.selections import Selection
 class ExplainStep:
     """One step of deciding about one file, and the number of rows that it left.
 
-    ``evidence`` is the fact about the file, such as ``city min 'Bonn' max 'Köln' < 'Wien'``; ``fpp`` is the
+    ``evidence`` is the fact about the file, such as ``city min 'Bonn' max 'Köln' < 'Wien'``. ``fpp`` is the
     probability that a bloom filter passes a value that the file lacks.
     """
 
@@ -43,7 +43,7 @@ class DataFile:
     """A data file of a table.
 
     ``path`` is relative to the warehouse or, with ``uris``, an absolute URI, taken literally. ``partition``
-    has Python values; dates and times beyond Python's range are ``numpy.datetime64``.
+    has Python values. Dates and times beyond Python's range are ``numpy.datetime64``.
     """
 
     path: str
@@ -62,11 +62,11 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile(DataFile):
-    """A data file of a plan; ``skipped`` ones are listed with ``explain`` only.
+    """A data file of a plan. ``skipped`` ones are listed with ``explain`` only.
 
-    Files of one ``merge_group`` must be read together and merged; only ``raw_convertible`` ones can be read
+    Files of one ``merge_group`` must be read together and merged. Only ``raw_convertible`` ones can be read
     directly. Without ``residual`` every selected row satisfies the filter. ``selection`` is None for every
-    row of the file, or if no positions were requested; ``deleted_rows`` is None for no row, or if they were
+    row of the file, or if no positions were requested. ``deleted_rows`` is None for no row, or if they were
     not requested.
     """
 
@@ -85,7 +85,7 @@ class PlannedFile(DataFile):
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Totals of a plan; ``skipped_by`` counts skipped files by the step that decided.
+    """Totals of a plan. ``skipped_by`` counts skipped files by the step that decided.
 
     ``files_total`` includes files that readers do not see. ``files_invisible`` and, without ``totals``,
     ``bytes_total`` cover the partitions that the filter allows.
@@ -107,7 +107,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """Facts about a plan as a whole; ``schemas``, if requested, are of the version and its files."""
+    """Facts about a plan as a whole. ``schemas``, if requested, are of the version and its files."""
 
     snapshot_id: int | None
     schema_id: int
@@ -134,7 +134,7 @@ class FileDeletions:
 
     @property
     def rows(self) -> Selection | None:
-        """The deleted positions; None if only their count was requested."""
+        """The deleted positions. None if only their count was requested."""
         if self.encoding == "count":
             return None
         written = self.bitmap if self.encoding == "bitmap" else self.ranges or self.positions
@@ -152,7 +152,7 @@ class Deletions:
 
 @dataclass(frozen=True, slots=True)
 class KeyBucket:
-    """The bucket of one key; None: the key is not in the table's index yet."""
+    """The bucket of one key. None: the key is not in the table's index yet."""
 
     key_hash: int
     bucket: int | None
@@ -218,7 +218,7 @@ class EvaluatedFile:
 
     @property
     def rows(self) -> Selection | None:
-        """The rows that may match; None for every row, or if no positions were requested."""
+        """The rows that may match. None for every row, or if no positions were requested."""
         if self.selection is None:
             return None
         is_pairs = isinstance(self.selection, list) and any(isinstance(each, list) for each in self.selection)
@@ -241,7 +241,7 @@ class IndexFault:
 
 @dataclass(frozen=True, slots=True)
 class InspectedIndex:
-    """One index of one column; members that its type or the given types do not provide are None."""
+    """One index of one column. Members that its type or the given types do not provide are None."""
 
     type: str
     offset: int
@@ -288,7 +288,7 @@ class InspectedBlock:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """Contents of an index file, by its kind; vectors, hashes and blocks may continue at ``next_offset``."""
+    """Contents of an index file, by its kind. Vectors, hashes and blocks may continue at ``next_offset``."""
 
     kind: Literal["file_index", "deletion_vectors", "hash", "btree", "bitmap"]
     version: int | None = None
@@ -389,7 +389,7 @@ class ProposedIndex:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Tried files that an index skips; without a column, all indexes together."""
+    """Tried files that an index skips, or without a column, all indexes together."""
 
     column: str | None
     index: str | None
@@ -422,7 +422,7 @@ class WhatIf:
 
 @dataclass(frozen=True, slots=True)
 class AggregateValue:
-    """An aggregate or its bounds; ``settled`` is the value without the open files."""
+    """An aggregate or its bounds. ``settled`` is the value without the open files."""
 
     function: str
     column: str | None
@@ -465,7 +465,7 @@ class ChangedFile(DataFile):
 
 @dataclass(frozen=True, slots=True)
 class ChangesAnswer:
-    """Files that came and went between two versions; one with a new deletion vector did both."""
+    """Files that came and went between two versions. One with a new deletion vector did both."""
 
     from_snapshot_id: int | None
     snapshot_id: int | None

@@ -23,7 +23,7 @@ Form: TypeAlias = Literal["bitmap", "ranges", "positions"]
 class Selection:
     """Row positions in one data file, 0-based.
 
-    ``form``: encoding of ``content``. ``content``: ``bitmap``: the portable roaring form; ``ranges``: pairs
+    ``form``: encoding of ``content``. ``content``: ``bitmap``: the portable roaring form. ``ranges``: pairs
     of start and exclusive end and ``positions``: the positions, both as little-endian unsigned 64-bit
     numbers. ``bits``: 32 or 64, the width of a bitmap's positions.
     """
@@ -42,7 +42,7 @@ class Selection:
 
     @cached_property
     def bitmap(self) -> BitMap | BitMap64:
-        """The positions as a roaring bitmap, built once; do not modify it."""
+        """The positions as a roaring bitmap, built once. Do not modify it."""
         kind = BitMap64 if self.bits == 64 else BitMap  # noqa: PLR2004 - the width's name
         if self.form == "bitmap":
             return kind.deserialize(self.content)

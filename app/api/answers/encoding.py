@@ -139,7 +139,7 @@ _PLAN_MEMBERS = tuple(member.name for member in fields(PlanAnswer))
 def encode_plan(
     plan: Plan, window: Window, form: SelectionEncoding, token: NextToken, *, explain: bool
 ) -> JsonMembers:
-    """Encode one page of a plan; with ``explain`` the skipped files follow the kept ones."""
+    """Encode one page of a plan. With ``explain`` the skipped files follow the kept ones."""
     with during(Phase.ENCODE):
         return _plan_page(plan, window, form, token, explain=explain)
 
@@ -237,7 +237,7 @@ def _key_bucket(key: KeyBucket) -> KeyBucket | JsonMembers:
 def encode_evaluation(
     answer: EvaluateAnswer, form: SelectionEncoding, row_count: int | None, instance: str
 ) -> JsonMembers:
-    """Encode the decisions of index files; ``instance`` is the request id, for problems of single files."""
+    """Encode the decisions of index files. ``instance`` is the request id, for problems of single files."""
     results = [_evaluated(file, form, row_count or 0, instance) for file in answer.files]
     return {"results": results, "warnings": answer.warnings}
 

@@ -106,9 +106,9 @@ class PageToken:
 class Window:
     """The part of an answer that goes into one page.
 
-    ``offset``: entries of earlier pages; for plans, the start of this page. ``size``: most entries in this
+    ``offset``: entries of earlier pages, or for plans the start of this page. ``size``: most entries in this
     page, except for entries that must share one page. ``max_bytes``: bytes of JSON after which the page ends
-    early; a single larger entry is still sent.
+    early. A single larger entry is still sent.
     """
 
     offset: int
@@ -116,13 +116,13 @@ class Window:
     max_bytes: int
 
     def fill(self, total: int, entry: Callable[[int], object]) -> Page:
-        """Encode the page of an answer of ``total`` entries; ``entry`` returns one by its index."""
+        """Encode the page of an answer of ``total`` entries. ``entry`` returns one by its index."""
         return self.take(total, (write_json(entry(index)) for index in range(self.offset, total)))
 
     def take(
         self, total: int, encoded_entries: Iterator[bytes], goes_on: Callable[[int], bool] = lambda _: False
     ) -> Page:
-        """Fill the page from encoded entries; those that ``goes_on`` share a page with the one before."""
+        """Fill the page from encoded entries. Those that ``goes_on`` share a page with the one before."""
         entries: list[orjson.Fragment] = []
         held_bytes = 0
         for index, encoded in enumerate(encoded_entries, self.offset):
@@ -137,7 +137,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Entries, each an :class:`orjson.Fragment`, and the offset of the next page; None on the last one."""
+    """Entries, each an :class:`orjson.Fragment`, and the offset of the next page. None on the last one."""
 
     entries: list[Any]
     next_offset: int | None
@@ -167,13 +167,13 @@ class Listing:
         return cls(request, after, size)
 
     def page(self, names: Sequence[str]) -> tuple[Sequence[str], str | None]:
-        """Cut this page from all names in ascending order; return it with the next page's token."""
+        """Cut this page from all names in ascending order. Return it with the next page's token."""
         start = 0 if self.after is None else bisect_right(names, self.after)
         page = names[start : start + self.size]
         return page, self.next_token(page[-1] if start + self.size < len(names) else None)
 
     def next_token(self, last: str | int | None) -> str | None:
-        """Return the token of the page after an entry; None if there is none."""
+        """Return the token of the page after an entry. Return None if there is none."""
         if last is None:
             return None
         # Names of files need not be UTF-8.

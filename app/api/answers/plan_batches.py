@@ -3,7 +3,7 @@
 Facts about the whole plan are known before its files are written, so the schema's metadata has them as JSON
 texts: ``summary``, ``snapshot_id``, ``schema_id``, ``warnings``, ``unknown_files``, ``timings_ms``, and
 ``schemas`` on request.
-The stream ends with Arrow's end-of-stream marker; one without it was cut. Batches are made while they are
+The stream ends with Arrow's end-of-stream marker. One without it was cut. Batches are made while they are
 sent, and end early if their selections are large, so memory does not grow with the plan.
 
 Partition values have these types:
@@ -83,7 +83,7 @@ _VALUES: Final[Mapping[str, Callable[[Any], object]]] = {
 def plan_batches(
     plan: Plan, partition_fields: Sequence[DataField], form: SelectionEncoding, *, explain: bool
 ) -> Iterator[bytes]:
-    """Yield the plan in batches; the first piece begins with the schema."""
+    """Yield the plan in batches. The first piece begins with the schema."""
     facts = {name: write_json(value) for name, value in plan_facts(plan).items()}
     schema = plan_schema(partition_fields, form, explain=explain).with_metadata(facts)
     piece = schema.serialize().to_pybytes()

@@ -1,4 +1,4 @@
-r"""The files of a plan as JSON objects, written column by column with Arrow's kernels; a plan as NDJSON.
+r"""The files of a plan as JSON objects, written column by column with Arrow's kernels. A plan as NDJSON.
 
 An object is its members joined: ``{"path":`` and the paths, ``,"file_name":`` and the names, and so on. One
 call turns a column of numbers into text, and a partition is encoded once, however many files it has.
@@ -189,7 +189,7 @@ def _joined(members: Mapping[str, pa.Array | str], end: str, count: int) -> pa.L
 
 
 def _json(column: ColumnValues) -> pa.Array | str:
-    """Encode a member; return one text if all files have an equal value."""
+    """Encode a member. Return one text if all files have an equal value."""
     match column:
         case Coded(distinct, codes):
             written = [write_json(value) for value in distinct]

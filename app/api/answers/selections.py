@@ -54,7 +54,7 @@ DeletedRows = Annotated[
 
 
 def in_form(positions: Positions, form: SelectionForm, limit: int) -> bytes | Array | None:
-    """Encode the set in the requested form; None if the form has no positions.
+    """Encode the set in the requested form. Return None if the form has no positions.
 
     Return the portable form of a bitmap, an array of shape (ranges, 2) with ends exclusive, or positions.
     Raises LimitExceededError if a list of more than ``limit`` positions is requested.
@@ -101,7 +101,7 @@ def sized_for(positions: Positions, row_count: int) -> Positions:
 
 
 def bitmap_format(positions: Positions, form: SelectionForm) -> str | None:
-    """Roaring form of a bitmap, ``roaring32`` or ``roaring64``; None for other forms."""
+    """Roaring form of a bitmap, ``roaring32`` or ``roaring64``. None for other forms."""
     if form is not SelectionForm.BITMAP:
         return None
     return "roaring64" if isinstance(positions, BitMap64) else "roaring32"
@@ -145,13 +145,13 @@ class SelectionEncoding:
     def encode(
         self, positions: Positions | None, row_count: int, form: SelectionForm
     ) -> tuple[bytes | Array | None, str | None]:
-        """Encode rows of a file of ``row_count`` in a form; return them with the bitmap's roaring form."""
+        """Encode rows of a file of ``row_count`` in a form. Return them with the bitmap's roaring form."""
         if positions is None:
             return None, None
         sized = sized_for(positions, row_count)
         return in_form(sized, form, self.positions), bitmap_format(sized, form)
 
     def members(self, positions: Positions | None, row_count: int) -> dict[str, str | Array | None]:
-        """Build ``selection`` and ``selection_format`` for JSON; None stands for every row."""
+        """Build ``selection`` and ``selection_format`` for JSON. None stands for every row."""
         encoded, bitmap = self.encode(positions, row_count, self.selection)
         return {"selection": as_json(encoded), "selection_format": bitmap}

@@ -91,8 +91,8 @@ class VersionedQuestion:
     ) -> Response:
         """Answer in JSON with the result of ``compute``, or with 304 without calling it.
 
-        Raises PageTokenError if the token is of another request. Raises SnapshotExpiredError if its snapshot is
-        gone.
+        Raises PageTokenError if the token is of another request. Raises SnapshotExpiredError if its snapshot
+        is gone.
         """
         request = self._digest()
         token = self._token(request)
@@ -185,7 +185,7 @@ def _untagged(
 def same_version(
     runtime: Runtime, table: TableRef, selector: SnapshotSelector, key: VersionKey
 ) -> Version | None:
-    """Resolve a selector with the schemas of a key; None if the result is another version."""
+    """Resolve a selector with the schemas of a key. Return None if the result is another version."""
     try:
         version = runtime.service.resolve(table, replace(selector, schemas=key.schemas))
     except NotFoundError:
@@ -199,7 +199,7 @@ def version_key(version: Version) -> VersionKey:
 
 
 def etag_matches(etag: str, if_none_match: Iterable[str]) -> bool:
-    """Return True if one of the ``If-None-Match`` headers names ``etag``; weak tags match strong ones."""
+    """Return True if one of the ``If-None-Match`` headers names ``etag``. Weak tags match strong ones."""
     names = set(_TAG.findall(etag))
     return any(
         header.strip() == "*" or not names.isdisjoint(_TAG.findall(header)) for header in if_none_match

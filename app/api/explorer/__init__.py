@@ -1,7 +1,7 @@
 """``/ui``: a page that shows why files are read or skipped, built from the API's own answers.
 
 Its files are served from this directory as they are: no other host, no build step. They hold nothing secret
-and need no token; their requests to the API do.
+and need no token. Their requests to the API do.
 """
 
 import hashlib

@@ -127,7 +127,7 @@ def _unauthorized(detail: str, error: str | None) -> Problem:
 
 
 def _forgery(scope: Scope, headers: Headers) -> Problem | None:
-    """Refuse a request that a browser sends for a page of another site; None for all others."""
+    """Refuse a request that a browser sends for a page of another site. Return None for all others."""
     # Browsers do not show answers to reads to a page of another site.
     if scope["method"] in _SAFE_METHODS:
         return None
@@ -227,7 +227,7 @@ def open_paths(settings: Settings) -> frozenset[str]:
 
 
 async def authorise(request: Request) -> None:
-    """Refuse callers without the required access; a dependency of all routes.
+    """Refuse callers without the required access. A dependency of all routes.
 
     A caller who may not use a warehouse or database gets 403 whether or not it exists. Raises ProblemError if
     401 or 403.
@@ -267,7 +267,7 @@ def check_place(caller: Caller, warehouse: str, database: str | None) -> None:
 
 
 def check_path(caller: Caller, warehouse: str, path: str | None) -> None:
-    """Refuse a file outside the caller's databases; None is no file of the warehouse."""
+    """Refuse a file outside the caller's databases. None is no file of the warehouse."""
     if caller.databases is None or path is None:
         return
     directory = path.partition("/")[0]

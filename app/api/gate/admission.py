@@ -57,7 +57,10 @@ MOST_REQUESTS: Final = 2_048
 
 
 def refuse_unread(head: bytes) -> bytes | None:
-    """Build a 429 from the first bytes of a request; None for health checks, which are always parsed."""
+    """Build a 429 from the first bytes of a request.
+
+    Return None for health checks, which are always parsed.
+    """
     path = head[:_FIRST_BYTES].partition(b" ")[2].decode("latin-1")
     if not path.startswith(_GUARDED):
         return None
@@ -103,10 +106,10 @@ class Admission:
 
 
 class Bulkhead:
-    """Threads and a queue of requests that wait for them; used by the event loop alone.
+    """Threads and a queue of requests that wait for them. Used by the event loop alone.
 
     ``warehouse``: None for requests about no warehouse. ``threads``: size of the pool. ``limit``: requests
-    that run or wait; bodies that still arrive and answers that have begun do not count.
+    that run or wait. Bodies that still arrive and answers that have begun do not count.
     """
 
     def __init__(self, warehouse: str | None, threads: int, limit: int) -> None:
@@ -126,7 +129,7 @@ class Bulkhead:
         return len(self._running) + len(self._waiting)
 
     def submit(self, work: Callable[[], _T], *, is_begun: bool = False) -> asyncio.Future[_T]:
-        """Run ``work`` in a thread; the caller cancels the future once nobody waits for it.
+        """Run ``work`` in a thread. The caller cancels the future once nobody waits for it.
 
         ``is_begun``: part of the answer is sent already, so the work is never refused and goes first. The
         future fails with BusyError if newer requests take the last place. Raises BusyError if the limit is

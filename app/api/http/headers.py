@@ -4,7 +4,7 @@ Every request has an id: the caller's own, if it is well-formed, or a new one. T
 ``X-Request-Id`` and as ``instance`` of problems, and into the log with the error. Only the security headers
 are outside this layer, so it also turns unexpected exceptions into a problem answer.
 
-An answer belongs to its caller: one with an ``ETag`` may be stored and revalidated before each use; all
+An answer belongs to its caller: one with an ``ETag`` may be stored and revalidated before each use. All
 others must not be stored. A route that sets one of these headers itself keeps its own.
 """
 
@@ -122,8 +122,8 @@ class RequestIds:
 def places_of(error: BaseException) -> str:
     """List an exception and its causes by type and traceback, innermost last.
 
-    Texts of exceptions stay out, since they may hold literals of a filter, or a storage library's endpoint;
-    the log has them at level DEBUG.
+    Texts of exceptions stay out, since they may hold literals of a filter, or a storage library's endpoint.
+    The log has them at level DEBUG.
     """
     return "\n".join(
         f"{type(link).__name__}\n{''.join(traceback.format_tb(link.__traceback__))}" for link in _chain(error)
@@ -150,7 +150,7 @@ _NOT_STORED: Final = (b"cache-control", b"no-store")
 
 
 class SecurityHeaders:
-    """ASGI middleware that adds security headers; the outermost, so that every answer has them."""
+    """ASGI middleware that adds security headers. The outermost, so that every answer has them."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -177,7 +177,7 @@ _ACCEPT_ENCODING = b"accept-encoding"
 
 
 class PlanFormat(StrEnum):
-    """The media types of a plan; the first wins among those that a caller accepts equally."""
+    """The media types of a plan. The first wins among those that a caller accepts equally."""
 
     JSON = "application/json"
     LINES = "application/x-ndjson"
@@ -185,7 +185,7 @@ class PlanFormat(StrEnum):
 
 
 def qualities(header: str) -> dict[str, float]:
-    """Read the quality of each name, 0 to 1; ignore parameters except ``q``."""
+    """Read the quality of each name, 0 to 1. Ignore parameters except ``q``."""
     by_name = {}
     for part in header.lower().split(","):
         name, *parameters = map(str.strip, part.split(";"))
@@ -198,7 +198,7 @@ def qualities(header: str) -> dict[str, float]:
 
 
 def preferred_format(accept: str) -> PlanFormat:
-    """Return the format to answer in; JSON for a caller who accepts none of them."""
+    """Return the format to answer in. JSON for a caller who accepts none of them."""
     return max(PlanFormat, key=partial(_quality, qualities(accept)))
 
 

@@ -5,7 +5,7 @@ request id. Further facts have members of their own: ``column``, ``position``, `
 ``limit``.
 
 Iceberg's clients read ``{"error": {"message", "type", "code"}}``. A status that Iceberg's document lacks
-becomes its nearest one. It has none for a damaged table; that stays 424, since a 5xx would blame the service.
+becomes its nearest one. It has none for a damaged table: that stays 424, since a 5xx would blame the service.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ProblemDetails:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One problem answer; ``members`` are extensions, without those that are None."""
+    """One problem answer. ``members`` are extensions, without those that are None."""
 
     status: int
     slug: str
@@ -80,7 +80,7 @@ class Problem:
         }
 
     def response(self, scope: Scope) -> Response:
-        """Build the HTTP answer; Iceberg's endpoints get Iceberg's form."""
+        """Build the HTTP answer. Iceberg's endpoints get Iceberg's form."""
         from starlette.responses import Response  # noqa: PLC0415 - the command line needs problems without HTTP
 
         request_id: str = scope["state"]["request_id"]
@@ -106,7 +106,7 @@ class ProblemError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Answer to one class of exceptions; ``named``: status if the caller gave the path."""
+    """Answer to one class of exceptions. ``named``: status if the caller gave the path."""
 
     error: type[Exception]
     status: int
@@ -159,7 +159,7 @@ SLUGS = frozenset({_INTERNAL, *_STATUS_SLUGS.values(), *(kind.slug for kind in _
 
 
 def problem_of(error: Exception, *, path_was_named: bool = False) -> Problem:
-    """Map an exception to its problem; an unknown exception is a bug.
+    """Map an exception to its problem. An unknown exception is a bug.
 
     ``path_was_named``: the caller named the files of this request, so that a refused or missing path is the
     caller's mistake and not the table's.

@@ -74,7 +74,7 @@ def memory_of_json(content: bytes | bytearray) -> int:
 
 
 def write_json(value: object) -> bytes:
-    """Encode ``value``; NumPy arrays become lists, and ``orjson.Fragment`` is copied verbatim."""
+    """Encode ``value``. NumPy arrays become lists, and ``orjson.Fragment`` is copied verbatim."""
     try:
         return orjson.dumps(value, option=_OPTIONS)
     except orjson.JSONEncodeError:

@@ -117,8 +117,8 @@ class JsonBody(Generic[_RequestType]):
     async def __call__(self, request: HttpRequest) -> _RequestType:
         """Read the body.
 
-        Raises ProblemError if it is too large, compressed, or did not arrive in time. Raises RequestError if it
-        does not fit the model. Raises MemoryShortError if there is no memory for it now.
+        Raises ProblemError if it is too large, compressed, or did not arrive in time. Raises RequestError if
+        it does not fit the model. Raises MemoryShortError if there is no memory for it now.
         """
         runtime = runtime_of(request)
         settings = runtime.settings

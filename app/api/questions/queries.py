@@ -1,6 +1,6 @@
 """Query parameters, and the table that a request is about.
 
-Values are text and read as such; an unknown parameter is an error, like an unknown member of a body.
+Values are text and read as such. An unknown parameter is an error, like an unknown member of a body.
 
 The path names a table, or the parameter ``location`` gives its directory, for catalogs whose directories do
 not follow from names. The names of the path are then the caller's own. Rights follow the directory: it is

@@ -1,4 +1,4 @@
-"""The endpoints, one module for each subject; Iceberg's are imported only if they are served."""
+"""The endpoints, one module for each subject. Iceberg's are imported only if they are served."""
 
 from typing import Final
 

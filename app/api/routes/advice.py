@@ -45,7 +45,7 @@ class SharedUsage:
 async def advice(
     request: Request, table: LocatedTable, query: Annotated[AdviceQuery, Query()], runtime: Shared
 ) -> Response:
-    """Advise on a table's file indexes, from manifests and index heads; no data is read."""
+    """Advise on a table's file indexes, from manifests and index heads. No data is read."""
     shared: SharedUsage = request.app.state.usage
     settings = runtime.settings
     prices = Prices(settings.price_per_terabyte, settings.price_per_1000_calls)

@@ -66,7 +66,7 @@ async def changes(
     body: Annotated[ChangesBody, Depends(JsonBody(ChangesBody))],
     runtime: Shared,
 ) -> Response:
-    """List the files that came and went since a version; wait for some if asked to."""
+    """List the files that came and went since a version. Wait for some if asked to."""
     selector, until = body.selector, time.monotonic() + body.wait_seconds
     plan_request = PlanRequest.like(body, selection=SelectionForm.COUNT)
 
@@ -136,7 +136,10 @@ def _earlier(runtime: Runtime, table: TableRef, body: ChangesBody, after: Versio
 
 
 def _other_column(before: TableSchema, after: TableSchema) -> str | None:
-    """Return a name that two schemas give to columns of different id or type; None if there is none."""
+    """Return a name that two schemas give to columns of different id or type.
+
+    Return None if there is none.
+    """
     for column in after.fields:
         old = before.by_name.get(column.name)
         if old is not None and (old.id, replace(old.type, nullable=True)) != (

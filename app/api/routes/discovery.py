@@ -203,7 +203,7 @@ async def config(request: Request, runtime: Shared, caller: Asking) -> Response:
 
 @router.get("/v1", **operation(WarehouseList, storage=False))
 async def warehouses(runtime: Shared, caller: Asking) -> Response:
-    """List the warehouses that the caller may use; their URLs and the limits are in `/v1/config`."""
+    """List the warehouses that the caller may use. Their URLs and the limits are in `/v1/config`."""
     answer = WarehouseList([name for name in sorted(runtime.service.warehouses) if caller.may_use(name)])
     return Response(write_json(answer), media_type="application/json")
 

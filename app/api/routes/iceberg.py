@@ -190,7 +190,7 @@ async def iceberg_namespaces(
 
 @router.get(NAMESPACE)
 async def iceberg_namespace(warehouse: str, database: str, runtime: Shared) -> Response:
-    """Confirm that a database exists; it has no properties."""
+    """Confirm that a database exists. It has no properties."""
 
     def compute() -> object:
         _check_exists(database, runtime.service.databases(warehouse))
@@ -252,7 +252,7 @@ async def iceberg_plan(
     runtime: Shared,
     catalog: Asked,
 ) -> Response:
-    """Plan a scan; a large plan is fetched in tasks."""
+    """Plan a scan. A large plan is fetched in tasks."""
     return await runtime.answer(lambda: catalog.plan(table, body.to_question()))
 
 
@@ -298,7 +298,7 @@ def _check_exists(database: str, databases: Sequence[str]) -> None:
 
 
 def _page(names: Sequence[str], query: ListQuery, runtime: Runtime) -> tuple[Sequence[str], str | None]:
-    """Cut a page of names; return it with the next page's token, which is its last name."""
+    """Cut a page of names. Return it with the next page's token, which is its last name."""
     # Iceberg's document: a client that sends no token, not even an empty one, gets all names.
     if query.page_token is None:
         return names, None

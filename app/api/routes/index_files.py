@@ -32,7 +32,7 @@ class IndexFault:
 
 @dataclass(frozen=True, slots=True)
 class InspectedIndex:
-    """One index of one column; its members depend on its type and on the given types."""
+    """One index of one column. Its members depend on its type and on the given types."""
 
     type: Annotated[str, Field(examples=["range-bitmap"])]
     offset: int

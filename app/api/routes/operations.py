@@ -46,11 +46,11 @@ class Caches:
         processes.answer(_CLEAR, self._clear_own)
 
     def statistics(self) -> Statistics:
-        """State of each cache; blocks for two seconds at most. Raises ProblemError if a process is silent."""
+        """State of each cache. Blocks for two seconds at most. Raises ProblemError if a process is silent."""
         return self._of_all(_STATISTICS, self._own_statistics())
 
     def clear(self) -> Statistics:
-        """Empty all caches; return their statistics, or raise ProblemError as :meth:`statistics` does."""
+        """Empty all caches. Return their statistics, or raise ProblemError as :meth:`statistics` does."""
         return self._of_all(_CLEAR, self._clear_own())
 
     def _own_statistics(self) -> bytes:
@@ -82,7 +82,7 @@ def _summed(statistics: list[Statistics]) -> Statistics:
 
 
 class Warmth:
-    """Readiness of the watched tables in all processes of the service; never lost once reached."""
+    """Readiness of the watched tables in all processes of the service. Never lost once reached."""
 
     def __init__(self, is_own: Callable[[], bool], processes: Processes) -> None:
         self._is_own = is_own
@@ -197,7 +197,7 @@ async def cache(request: Request) -> Response:
 
 @router.post("/v1/cache/clear", **operation(CacheStatistics, storage=False))
 async def clear_caches(request: Request) -> Response:
-    """Empty every cache of every process; later requests read storage again."""
+    """Empty every cache of every process. Later requests read storage again."""
     caches: Caches = request.app.state.caches
     return Response(write_json(await asyncio.to_thread(caches.clear)), media_type="application/json")
 

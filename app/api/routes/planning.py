@@ -101,7 +101,7 @@ async def pruned_snapshot(
     body: Annotated[PrunedSnapshotBody, Depends(JsonBody(PrunedSnapshotBody))],
     runtime: Shared,
 ) -> Response:
-    """Make a snapshot that names only the files that a query reads; nothing is written."""
+    """Make a snapshot that names only the files that a query reads. Nothing is written."""
     query = PlanRequest.like(body, selection=SelectionForm.NONE)
     budget_ms = runtime.settings.plan_budget_ms
 
@@ -145,7 +145,7 @@ _FEW_BYTES: Final = 4 << 20
 
 
 def _claimed(request: LookupRequest, most: int) -> AbstractContextManager[object]:
-    """Claim the memory for looking up many keys; ``most``: bytes of all large bodies together."""
+    """Claim the memory for looking up many keys. ``most``: bytes of all large bodies together."""
     hashes, keys = len(request.hashes or ()), len(request.keys or ())
     size = hashes * _HASH_BYTES + keys * _KEY_BYTES
     if size <= _FEW_BYTES:
@@ -184,7 +184,7 @@ async def buckets(table: LocatedTable, query: Annotated[BucketsQuery, Query()], 
 async def assign(
     table: LocatedTable, body: Annotated[AssignRequest, Depends(JsonBody(AssignRequest))], runtime: Shared
 ) -> Response:
-    """Choose the buckets that a writer would assign to keys; nothing is written."""
+    """Choose the buckets that a writer would assign to keys. Nothing is written."""
 
     def assigned() -> AssignmentAnswer:
         with _claimed(body, runtime.budget.bodies):

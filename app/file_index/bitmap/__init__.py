@@ -1,4 +1,4 @@
-"""The kind ``bitmap``: layout, reader, writer; other packages use :mod:`.kind`."""
+"""The kind ``bitmap``: layout, reader, writer. Other packages use :mod:`.kind`."""
 
 from app.file_index.bitmap.bitmap import BitmapIndex
 from app.file_index.bitmap.kind import BITMAP

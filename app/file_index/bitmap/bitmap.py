@@ -1,7 +1,7 @@
 """``bitmap``: the rows of each distinct value.
 
 All integers are big endian, bitmaps are portable roaring. A negative offset stands for a set of one row, row
-``-1 - offset``; any other counts from the start of the body.
+``-1 - offset``. Any other counts from the start of the body.
 
 Version 1:
 
@@ -38,10 +38,10 @@ the rest           roaring ...   body, laid out like that of version 1
 The length of an inline set means nothing: -1 in an entry, that of the bitmap it replaces for null rows. Keys
 ascend over all blocks. A block holds at most ``index-block-size`` bytes, its count included.
 
-The engine answers no comparisons here; this reader does, by the keys. It leaves null rows out of ``<>`` and
-NOT IN as SQL does; the engine does not.
+The engine answers no comparisons here. This reader does, by the keys. It leaves null rows out of ``<>`` and
+NOT IN as SQL does. The engine does not.
 
-The writer orders bodies, and the entries of version 1, by key; the engine orders them like a Java map. The
+The writer orders bodies, and the entries of version 1, by key. The engine orders them like a Java map. The
 engine's reader of version 1 takes the distance of two offsets for the length of a bitmap, so entries and body
 must have one order.
 """
@@ -93,7 +93,7 @@ class BitmapBody:
 
     @classmethod
     def of(cls, column: KeyColumn, distinct: DistinctKeys, start: int) -> Self:
-        """Build the body of a column; ``start`` is the end of the bitmap of null rows."""
+        """Build the body of a column. ``start`` is the end of the bitmap of null rows."""
         rows, bounds = _by_code(column, distinct)
         begins, counts = bounds[:-1], np.diff(bounds)
         several = np.flatnonzero(counts > 1)
@@ -110,7 +110,7 @@ class BitmapBody:
 
 
 def _by_code(column: KeyColumn, distinct: DistinctKeys) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
-    """Rows ordered by code; and the start of each code's rows, with the end of the last ones."""
+    """Rows ordered by code, and the start of each code's rows, with the end of the last ones."""
     # Sorting one array of codes with rows in the low bits needs no permutation of the rows.
     rows_by_code = np.empty(len(distinct.codes), "<u8")
     at = 0
@@ -131,7 +131,7 @@ _HEAD = struct.Struct(">biib")
 
 @dataclass(frozen=True, slots=True)
 class BitmapIndex:
-    """Rows by value of one payload, which a stack has checked; ``body``: start of its bitmaps."""
+    """Rows by value of one payload, which a stack has checked. ``body``: start of its bitmaps."""
 
     buffer: Buffer
     entries: BitmapEntries
@@ -163,7 +163,7 @@ class BitmapIndex:
         return self._union(reference for reference in references if reference is not None)
 
     def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
-        """Rows with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        """Rows with a key from ``start`` up to, but without, ``stop``. None leaves a side open."""
         return self._union(self.entries.between(start, stop))
 
     def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:

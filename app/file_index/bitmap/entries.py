@@ -1,6 +1,6 @@
 """Entries of a bitmap index, which give the bitmap of each key.
 
-Entries stay as bytes; only the start of each is kept. A look-up is a binary search that decodes the few keys
+Entries stay as bytes. Only the start of each is kept. A look-up is a binary search that decodes the few keys
 it compares.
 """
 
@@ -36,7 +36,7 @@ Reference: TypeAlias = tuple[int, int | None]
 
 @dataclass(frozen=True, slots=True)
 class BitmapEntries:
-    """Entries of one file, which a stack has checked; ``places``: start of each, in the order of the keys."""
+    """Entries of one file, which a stack has checked. ``places``: start of each, in the order of the keys."""
 
     buffer: Buffer
     space: KeySpace
@@ -45,19 +45,19 @@ class BitmapEntries:
     tail: struct.Struct
 
     def bounds(self) -> tuple[Key, Key] | None:
-        """Return the smallest and the largest key; None if there are none."""
+        """Return the smallest and the largest key. Return None if there are none."""
         places = self.places
         return (self._key(places[0]), self._key(places[-1])) if len(places) else None
 
     def find(self, key: Key) -> Reference | None:
-        """Return the rows of one key; None if no row has it."""
+        """Return the rows of one key. Return None if no row has it."""
         at = self._below(key)
         if at == len(self.places) or self._key(self.places[at]) != key:
             return None
         return self._reference(self.places[at])
 
     def between(self, start: Key | None, stop: Key | None) -> Iterator[Reference]:
-        """Return rows of each key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        """Return rows of each key from ``start`` up to, but without, ``stop``. None leaves a side open."""
         first = 0 if start is None else self._below(start)
         behind = len(self.places) if stop is None else self._below(stop)
         return map(self._reference, self.places[first:behind])
@@ -86,7 +86,7 @@ def read_reference(buffer: Buffer, at: int, form: struct.Struct) -> Reference:
 
 
 def measure_records(cursor: Cursor, count: int, tail_bytes: int) -> Sequence[int]:
-    """Start of each of the next ``count`` records; raises CorruptIndexError if the buffer ends before.
+    """Start of each of the next ``count`` records. Raises CorruptIndexError if the buffer ends before.
 
     A record is a key of varying width and ``tail_bytes`` after it.
     """
@@ -104,7 +104,7 @@ def write_blocks(
     lengths: NDArray[np.int32],
     block_bytes: int,
 ) -> list[Buffer]:
-    """Write the index of blocks and the block area of version 2; ``offsets`` and ``lengths``: by code.
+    """Write the index of blocks and the block area of version 2. ``offsets`` and ``lengths``: by code.
 
     Raises IndexWriteError if an entry is longer than a block.
     """

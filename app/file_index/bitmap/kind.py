@@ -57,7 +57,7 @@ class BitmapOptions:
 
 
 class BitmapKind(Kind[BitmapIndex, BitmapOptions]):
-    """The kind; see :mod:`app.file_index.bitmap.bitmap`."""
+    """The kind. See :mod:`app.file_index.bitmap.bitmap`."""
 
     __slots__ = ()
 

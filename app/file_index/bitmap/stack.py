@@ -36,8 +36,8 @@ def measure_records(
 ) -> StoredKeys:
     """Find the next ``counts[i]`` records of each string, and move the cursors past them.
 
-    A record is a key and ``tail_bytes``; ``counts`` fit the bytes of the strings. Strings that end too early
-    are no longer sound. Return the records of the others; the owner of each is the string's position.
+    A record is a key and ``tail_bytes``. ``counts`` fit the bytes of the strings. Strings that end too early
+    are no longer sound. Return the records of the others. The owner of each is the string's position.
     """
     if space.width is None:
         return _walk(cursors, counts, tail_bytes)
@@ -86,7 +86,7 @@ _COOKIES: Final = (COOKIE_WITHOUT_RUNS, COOKIE_WITH_RUNS)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BitmapHeads:
-    """Heads of m payloads, int64, shape (m,); ``flags``: 1 if there are null rows."""
+    """Heads of m payloads, int64, shape (m,). ``flags``: 1 if there are null rows."""
 
     versions: NDArray[np.int64]
     row_counts: NDArray[np.int64]
@@ -107,9 +107,9 @@ class BitmapHeads:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredEntries:
-    """Heads and keys of m indexes; numbers of indexes that are not sound mean nothing.
+    """Heads and keys of m indexes. Numbers of indexes that are not sound mean nothing.
 
-    ``keys``: the key of each entry, with its file and place; files ascend. ``bodies``: int64, shape (m,):
+    ``keys``: the key of each entry, with its file and place. Files ascend. ``bodies``: int64, shape (m,):
     start of the bitmaps in the shared buffer. ``sound``: bool, shape (m,): indexes that can be read.
     """
 
@@ -213,7 +213,7 @@ class BitmapStack(RowStack[BitmapIndex]):
 
     @classmethod
     def read(cls, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> Self:
-        """Read many payloads; see :meth:`app.file_index.kind.Kind.stack`."""
+        """Read many payloads. See :meth:`app.file_index.kind.Kind.stack`."""
         cursors = Cursors.of(payloads, strict=strict)
         entries = StoredEntries.read(cursors, space)
         heads, keys = entries.heads, entries.keys

@@ -1,4 +1,4 @@
-"""The kind ``bloom-filter``: layout, reader, writer; other packages use :mod:`.kind`."""
+"""The kind ``bloom-filter``: layout, reader, writer. Other packages use :mod:`.kind`."""
 
 from app.file_index.bloom_filter.bloom_filter import (
     DEFAULT_FPP,

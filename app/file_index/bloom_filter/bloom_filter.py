@@ -8,7 +8,7 @@ offset  type     meaning
 ======  =======  ===================================================
 
 The bit set has ``m = 8 * bytes`` bits. A key's 64-bit hash is cut into two 32-bit halves, ``h1`` (low) and
-``h2`` (high); for i from 1 to k the bit ``c mod m`` is set, where ``c`` is ``h1 + i * h2`` in wrapping signed
+``h2`` (high). For i from 1 to k the bit ``c mod m`` is set, where ``c`` is ``h1 + i * h2`` in wrapping signed
 32-bit arithmetic, complemented if it is negative. Null rows leave no trace.
 
 The hash of texts and binaries is XXH64, seed 0. Every other key is sign-extended to 64 bits
@@ -68,7 +68,7 @@ def mix(number: int) -> int:
 
 
 def _mixed(x: _Number, wrap: Callable[[_Number], _Number]) -> _Number:
-    """Return the signed hash; ``wrap`` cuts a number to 64 bits if its type does not."""
+    """Return the signed hash. ``wrap`` cuts a number to 64 bits if its type does not."""
     x = wrap(~x + (x << 21))
     x = x ^ x >> 24
     x = wrap(x + (x << 3) + (x << 8))
@@ -100,7 +100,7 @@ _SIGN_BIT = 31
 
 @dataclass(frozen=True, slots=True)
 class BloomFilter:
-    """A set that some missing keys pass as well; each of its keys sets ``hash_functions`` bits."""
+    """A set that some missing keys pass as well. Each of its keys sets ``hash_functions`` bits."""
 
     space: KeySpace
     hash_functions: int
@@ -121,7 +121,7 @@ def places(hashed: _Hash, hash_functions: int, size_bits: int) -> Iterator[_Hash
 
 
 def spots(hashed: _Hash, hash_functions: int) -> Iterator[_Hash]:
-    """Yield the result of each hash function; modulo the size of a bit set, it is the bit."""
+    """Yield the result of each hash function. Modulo the size of a bit set, it is the bit."""
     step, at = hashed >> 32, hashed & _MASK
     for _ in range(hash_functions):
         at = (at + step) & _MASK
@@ -135,7 +135,7 @@ def payload_bytes(items: int, fpp: float) -> int:
 
 
 def write(column: KeyColumn, items: int = DEFAULT_ITEMS, fpp: float = DEFAULT_FPP) -> bytes:
-    """Write the index of a column; ``items``: distinct values to make room for, at least 1."""
+    """Write the index of a column. ``items``: distinct values to make room for, at least 1."""
     size_bits = 8 * (payload_bytes(items, fpp) - _HASH_FUNCTIONS.size)
     hash_functions = max(1, math.floor(size_bits / items * math.log(2) + 0.5))
     bits = np.zeros(size_bits // 8, np.uint8)

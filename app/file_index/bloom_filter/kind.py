@@ -58,7 +58,7 @@ class BloomFilterOptions:
 
 
 class BloomFilterKind(Kind[BloomFilter, BloomFilterOptions]):
-    """The kind; see :mod:`app.file_index.bloom_filter.bloom_filter`. It rules out files, not rows."""
+    """The kind. See :mod:`app.file_index.bloom_filter.bloom_filter`. It rules out files, not rows."""
 
     __slots__ = ()
 

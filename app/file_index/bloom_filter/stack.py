@@ -76,7 +76,7 @@ class BloomStack:
 
     @classmethod
     def read(cls, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> Self:
-        """Read many payloads; see :meth:`app.file_index.kind.Kind.stack`. The bit sets are not copied."""
+        """Read many payloads. See :meth:`app.file_index.kind.Kind.stack`. The bit sets are not copied."""
         cursors = Cursors.of(payloads, strict=strict)
         hash_functions = cursors.i32("number of hash functions")
         cursors.expect(
@@ -111,7 +111,7 @@ class BloomStack:
     def answers(
         self, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime = never_out_of_time
     ) -> Answers:
-        """Answer a condition for each of ``files``, shape (k,); KEEP unless it lists keys."""
+        """Answer a condition for each of ``files``, shape (k,). KEEP unless it lists keys."""
         if not isinstance(condition, Points):
             return everywhere(Answer.KEEP, len(files))
         answers = everywhere(Answer.SKIP, len(self.starts))

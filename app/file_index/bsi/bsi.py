@@ -61,14 +61,14 @@ _ABSENT, _PRESENT = b"\0", b"\1"
 
 @dataclass(frozen=True, slots=True)
 class SignPart:
-    """Rows of one sign by absolute value less ``low``; ``high`` is the largest absolute value."""
+    """Rows of one sign by absolute value less ``low``. ``high`` is the largest absolute value."""
 
     low: int
     high: int
     slices: BitSlices
 
     def ends(self) -> list[int]:
-        """Return the smallest and the largest absolute value of a row; empty if there are no rows."""
+        """Return the smallest and the largest absolute value of a row, empty if there are no rows."""
         codes = (self.slices.extreme(largest=False), self.slices.extreme(largest=True))
         return [self.low + code for code in codes if code is not None]
 
@@ -84,7 +84,7 @@ class SignPart:
 
 @dataclass(frozen=True, slots=True)
 class BitSlicedIntegers:
-    """Rows by value: those with values >= 0 and those with values < 0; None for a sign without rows."""
+    """Rows by value: those with values >= 0 and those with values < 0. None for a sign without rows."""
 
     row_count: int
     positive: SignPart | None
@@ -112,7 +112,7 @@ class BitSlicedIntegers:
         return self._rows_in([(int(key), int(key) + 1) for key in keys])
 
     def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
-        """Rows with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        """Rows with a key from ``start`` up to, but without, ``stop``. None leaves a side open."""
         first = -LARGEST_ABSOLUTE if start is None else int(start)
         behind = LARGEST_ABSOLUTE + 1 if stop is None else int(stop)
         return self._rows_in([(first, behind)])
@@ -127,7 +127,7 @@ class BitSlicedIntegers:
             yield from ((low + code, count) for code, count in self.positive.slices.code_counts(rows))
 
     def bounds(self) -> tuple[int, int] | None:
-        """Return the smallest and the largest value; None if no row has one."""
+        """Return the smallest and the largest value. Return None if no row has one."""
         ends = []
         if self.negative:
             ends += [-end for end in self.negative.ends()]
@@ -147,7 +147,7 @@ class BitSlicedIntegers:
 
 
 def _part(buffer: Buffer, at: int, row_count: int) -> tuple[SignPart | None, int]:
-    """Read the part after the flag at ``at``; return it with the offset of its end."""
+    """Read the part after the flag at ``at``. Return it with the offset of its end."""
     if not buffer[at]:
         return None, at + 1
     _, low, high = _PART_HEAD.unpack_from(buffer, at + 1)

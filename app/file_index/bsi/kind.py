@@ -1,4 +1,4 @@
-"""The kind ``bsi``; it has no options."""
+"""The kind ``bsi``. It has no options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class BsiOptions:
 
 
 class BsiKind(Kind[BitSlicedIntegers, BsiOptions]):
-    """The kind; see :mod:`app.file_index.bsi.bsi`."""
+    """The kind. See :mod:`app.file_index.bsi.bsi`."""
 
     __slots__ = ()
 

@@ -25,7 +25,7 @@ from app.types import NULL_LENGTH, BytesColumn
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """The values of one sign, of m files; ``existing``: the bitmap of their rows."""
+    """The values of one sign, of m files. ``existing``: the bitmap of their rows."""
 
     present: NDArray[np.bool_]
     # Absolute values, int64, shape (m,): that of code 0, and the largest.
@@ -71,7 +71,7 @@ class BsiStack(RowStack[BitSlicedIntegers]):
 
     @classmethod
     def read(cls, payloads: BytesColumn, *, strict: bool = False) -> Self:
-        """Read many payloads; see :meth:`app.file_index.kind.Kind.stack`."""
+        """Read many payloads. See :meth:`app.file_index.kind.Kind.stack`."""
         cursors = Cursors.of(payloads, strict=strict)
         cursors.version("bsi", VERSION)
         row_counts = cursors.count("row count")
@@ -126,7 +126,7 @@ class BsiStack(RowStack[BitSlicedIntegers]):
 
 
 def _by_sign(keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Keys >= 0, and absolute values of the negative ones, both ascending; without those beyond 63 bits."""
+    """Keys >= 0, and absolute values of the negative ones, both ascending, without those beyond 63 bits."""
     representable = [int(key) for key in keys if abs(int(key)) <= LARGEST_ABSOLUTE]
     return (
         np.array([key for key in representable if key >= 0], np.int64),

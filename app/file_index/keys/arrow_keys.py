@@ -16,7 +16,7 @@ TIMESTAMP, TIMESTAMP_LTZ                   timestamp of any unit, with and witho
 
 Dictionaries of these are accepted too, and so is the null type if no row has a value. Zones change nothing:
 Arrow counts from the epoch with and without one, as Paimon does. Timestamps finer than their keys are cut, as
-the engine cuts them; any other value that does not fit is an error.
+the engine cuts them. Any other value that does not fit is an error.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def accepts(array_type: pa.DataType, data_type: DataType) -> bool:
 def read_keys(chunks: Sequence[pa.Array], data_type: DataType, space: KeySpace, refuse: Refuse) -> ArrowKeys:
     """Read the keys of all values of an array, in order.
 
-    ``chunks``: arrays of one accepted type, but no dictionaries; nulls are skipped. ``refuse``: called for a
+    ``chunks``: arrays of one accepted type, no dictionaries. Nulls are skipped. ``refuse``: called for a
     value that does not fit the type, with its index among the values.
     """
     parts = [chunk.drop_null() for chunk in chunks if chunk.null_count < len(chunk)]
@@ -105,7 +105,7 @@ def _strings(part: pa.Array) -> BytesColumn:
 
 
 def _numbers(part: pa.Array) -> NDArray[Any]:
-    """Return the integers that Arrow stores, shape (n,); for decimals their words, low one first: (n, w)."""
+    """Return the integers that Arrow stores, shape (n,). For decimals their words, low one first: (n, w)."""
     if types.is_boolean(part.type):
         part = part.cast(pa.int8())
     if types.is_integer(part.type):

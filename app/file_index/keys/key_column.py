@@ -21,7 +21,7 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 class DistinctKeys(NamedTuple):
-    """The n distinct ``keys`` of a column, ascending; ``codes``: uint32, the rank of each row's key."""
+    """The n distinct ``keys`` of a column, ascending. ``codes``: uint32, the rank of each row's key."""
 
     keys: ArrowKeys
     codes: NDArray[np.uint32]
@@ -35,7 +35,7 @@ class DistinctKeys(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyColumn:
-    """Keys by row; ``is_null``: rows without a value, shape (row_count,); None if every row has one."""
+    """Keys by row. ``is_null``: rows without a value, shape (row_count,). None if every row has one."""
 
     name: str
     data_type: DataType

@@ -17,7 +17,7 @@ _NUMBER: Final = np.dtype(">i4")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyRecords:
-    """n records back to back; ``bounds``: int64, shape (n + 1,): starts and end, or their common width."""
+    """n records back to back. ``bounds``: int64, shape (n + 1,): starts and end, or their common width."""
 
     data: NDArray[np.uint8]
     bounds: NDArray[np.int64] | int
@@ -26,11 +26,11 @@ class KeyRecords:
         return len(self.data) // self.bounds if isinstance(self.bounds, int) else len(self.bounds) - 1
 
     def starts(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Start of each of ``records``; n stands for the end of the last one."""
+        """Start of each of ``records``. N stands for the end of the last one."""
         return records * self.bounds if isinstance(self.bounds, int) else self.bounds[records]
 
     def behind_fitting(self, first: int, size: int) -> int:
-        """Return the record after those that fit ``size`` bytes from ``first`` on; ``first`` may be n."""
+        """Return the record after those that fit ``size`` bytes from ``first`` on. ``first`` may be n."""
         if isinstance(self.bounds, int):
             return min(first + size // self.bounds, len(self))
         return int(self.bounds.searchsorted(self.bounds[first] + size, "right")) - 1

@@ -60,7 +60,7 @@ class KeySpace(Protocol):
 
     @property
     def width(self) -> int | None:
-        """Bytes of a stored key; None if they vary."""
+        """Bytes of a stored key. None if they vary."""
 
     @property
     def lossy(self) -> bool:
@@ -86,7 +86,7 @@ class KeySpace(Protocol):
         """
 
     def read(self, buffer: Buffer, at: int) -> tuple[Key, int]:
-        """Read the key at ``at``; return it with the offset after it, or raise CorruptIndexError."""
+        """Read the key at ``at``. Return it with the offset after it, or raise CorruptIndexError."""
 
     def write(self, key: Key) -> bytes:
         """Encode a key."""
@@ -144,7 +144,7 @@ class IntegerKeys(KeySpace):
 
 @dataclass(frozen=True, slots=True)
 class FloatingKeys(KeySpace):
-    """IEEE values as the integers that order their bits; ``infinity`` and ``nan`` are keys."""
+    """IEEE values as the integers that order their bits. ``infinity`` and ``nan`` are keys."""
 
     values: struct.Struct
     stored: struct.Struct
@@ -291,7 +291,7 @@ _LOSSY_MICROSECONDS = IntegerKeys(_I64, NANOS_PER_MICRO, lossy=True)
 
 
 def key_space(data_type: DataType) -> KeySpace | None:
-    """Return the keys of a type; None if no index holds the type."""
+    """Return the keys of a type. Return None if no index holds the type."""
     if data_type.root in TIMESTAMP_ROOTS:
         if data_type.is_compact_timestamp:
             return _MILLISECONDS

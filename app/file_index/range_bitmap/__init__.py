@@ -1,4 +1,4 @@
-"""The kind ``range-bitmap``: layout, reader, writer; other packages use :mod:`.kind`."""
+"""The kind ``range-bitmap``: layout, reader, writer. Other packages use :mod:`.kind`."""
 
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
 from app.file_index.range_bitmap.range_bitmap import RangeBitmap

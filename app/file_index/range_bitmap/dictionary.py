@@ -15,7 +15,7 @@ the length above           chunk heads
 the rest                   keys area
 =================  ======  ====================================================================
 
-A chunk head; ``keys`` counts the chunk's keys without the first one, which is in the head itself:
+A chunk head. ``keys`` counts the chunk's keys without the first one, which is in the head itself:
 
 =========  ======  ====================================================================
 width      type    meaning
@@ -69,7 +69,7 @@ class _Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkedDictionary:
-    """Checked keys and their codes, with the starts of areas; a look-up decodes the few keys it compares."""
+    """Checked keys and their codes, with the starts of areas. A look-up decodes the few keys it compares."""
 
     buffer: Buffer
     space: KeySpace
@@ -124,7 +124,7 @@ class ChunkedDictionary:
 
 
 def write(keys: ArrowKeys, space: KeySpace, chunk_bytes: int) -> list[Buffer]:
-    """Write distinct ascending keys in parts; further keys or offsets of a chunk fit ``chunk_bytes``."""
+    """Write distinct ascending keys in parts. Further keys or offsets of a chunk fit ``chunk_bytes``."""
     stored = stored_keys(keys, space)
     firsts = _first_codes(stored, space, chunk_bytes)
     behind = np.append(firsts[1:], len(stored))[: len(firsts)]

@@ -51,7 +51,7 @@ class RangeBitmapOptions:
 
 
 class RangeBitmapKind(Kind[RangeBitmap, RangeBitmapOptions]):
-    """The kind; see :mod:`app.file_index.range_bitmap.range_bitmap`."""
+    """The kind. See :mod:`app.file_index.range_bitmap.range_bitmap`."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
 """The keys of many files in the order of their dictionaries: file after file, ascending within each.
 
 Merging keys into a directory takes longer than reading them. So the first question is answered here, by a
-binary search in all files side by side; only a second question has the keys merged.
+binary search in all files side by side. Only a second question has the keys merged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST_SEARCHES: Final = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OrderedKeys:
-    """Ascending keys of m files, one file after the other; ``distinct``: int64, shape (m,): keys of each."""
+    """Ascending keys of m files, one file after the other. ``distinct``: int64, shape (m,): keys of each."""
 
     values: NDArray[np.signedinteger]
     distinct: NDArray[np.int64]
@@ -46,7 +46,7 @@ class OrderedKeys:
         return wrong
 
     def differ(self, ends: NDArray[np.signedinteger]) -> NDArray[np.bool_]:
-        """Files whose first and last key are not ``ends``, shape (2, m); shape (m,)."""
+        """Files whose first and last key are not ``ends``, shape (2, m). Shape (m,)."""
         wrong, filled = np.zeros(len(self.distinct), bool), np.flatnonzero(self.distinct)
         behind = np.cumsum(self.distinct)[filled]
         for keys, places in zip(ends, (behind - self.distinct[filled], behind - 1), strict=True):
@@ -61,14 +61,14 @@ class OrderedKeys:
         return having
 
     def having_others(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
-        """Files with a key that is none of ``keys``, which are distinct; shape (m,)."""
+        """Files with a key that is none of ``keys``, which are distinct. Shape (m,)."""
         hits = np.zeros(len(self.distinct), np.int64)
         for key in keys:
             hits += self._has(key)
         return self.distinct > hits
 
     def having_between(self, start: Key | None, stop: Key | None) -> NDArray[np.bool_]:
-        """Files with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        """Files with a key from ``start`` up to, but without, ``stop``. None leaves a side open."""
         ends = np.cumsum(self.distinct)
         first = ends - self.distinct if start is None else self._below(start)
         return first < (ends if stop is None else self._below(stop))
@@ -87,7 +87,7 @@ class OrderedKeys:
         return inside
 
     def _below(self, key: Key) -> NDArray[np.int64]:
-        """Position of each file's first key that is not below ``key``; the file's end if there is none."""
+        """Position of each file's first key that is not below ``key``. The file's end if there is none."""
         high = np.cumsum(self.distinct)
         low = high - self.distinct
         while len(searching := np.flatnonzero(low < high)):
@@ -99,7 +99,7 @@ class OrderedKeys:
 
 
 class MergedKeys:
-    """Keys of many files, merged at the second question; threads may share one."""
+    """Keys of many files, merged at the second question. Threads may share one."""
 
     __slots__ = ("_has_answered", "_keys")
 

@@ -15,7 +15,7 @@ the length above         dictionary, see :mod:`app.file_index.range_bitmap.dicti
 the rest                 bit-slice index: rows by the code of their value
 ===============  ======  ===========================================================================
 
-The bit-slice index; its bitmaps are portable roaring:
+The bit-slice index. Its bitmaps are portable roaring:
 
 =================  =============  ========================================================================
 width              type           meaning
@@ -33,7 +33,7 @@ the rest           roaring ...    slices, least significant bit first
 There are as many slices as the largest code has bits, at least one. If no row has a value, the engine writes
 64 empty ones.
 
-The index answers every comparison exactly. If c is 0, IS NULL selects every row here; the engine of 1.4 finds
+The index answers every comparison exactly. If c is 0, IS NULL selects every row here. The engine of 1.4 finds
 only two.
 """
 
@@ -108,7 +108,7 @@ _LENGTH = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True)
 class RangeBitmap:
-    """Rows by the rank of their value; ``bounds``: smallest and largest key; None without values."""
+    """Rows by the rank of their value. ``bounds``: smallest and largest key. None without values."""
 
     row_count: int
     cardinality: int
@@ -144,7 +144,7 @@ class RangeBitmap:
         return self.slices.select((code, code + 1) for code in codes if code is not None)
 
     def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
-        """Rows with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        """Rows with a key from ``start`` up to, but without, ``stop``. None leaves a side open."""
         first = 0 if start is None else self._rank(start)
         behind = self.cardinality if stop is None else self._rank(stop)
         # No row has a code above the last one; a span to the end of all codes spares the walk along its edge.
@@ -159,7 +159,7 @@ class RangeBitmap:
             yield keys[code], count
 
     def code(self, key: Key) -> int | None:
-        """Return the code of the rows that have ``key``; None if no row has it."""
+        """Return the code of the rows that have ``key``. Return None if no row has it."""
         if self.bounds is None or not self.bounds[0] <= key <= self.bounds[1]:  # type: ignore[operator] # one type's keys
             return None
         code, is_in = self.dictionary.locate(key)
@@ -172,7 +172,7 @@ class RangeBitmap:
 
 
 def write(column: KeyColumn, chunk_bytes: int | None = None) -> bytes:
-    """Write the index of a column; ``chunk_bytes``: None for the engine's default."""
+    """Write the index of a column. ``chunk_bytes``: None for the engine's default."""
     if chunk_bytes is None:
         chunk_bytes = 0 if column.data_type.root in _ONE_KEY_A_CHUNK else DEFAULT_CHUNK_BYTES
     return join_parts(_parts(column, chunk_bytes))

@@ -1,6 +1,6 @@
 """The range-bitmaps of one column of many files, as a directory of the values of each file.
 
-Only the dictionaries are read; bit slices, which hold the rows, are not. Codes must be without a gap up to
+Only the dictionaries are read. Bit slices, which hold the rows, are not. Codes must be without a gap up to
 the number of distinct values. Chunks and keys that overlap so far that they hold more bytes than the
 dictionary has are corruption.
 """
@@ -34,7 +34,7 @@ _ENDS: Final = "the dictionary's first and last key as smallest and largest valu
 def read_keys(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64]) -> StoredKeys:
     """Read every key of every dictionary, of a type whose keys differ in length.
 
-    ``cursors``: at the dictionaries, and ending with them; broken ones are no longer sound afterwards.
+    ``cursors``: at the dictionaries, and ending with them. Broken ones are no longer sound afterwards.
     Return the keys of sound dictionaries, in the order of storage.
     """
     sizes = cursors.remaining
@@ -68,7 +68,7 @@ def read_values(
 def values_at(
     cursors: Cursors, space: KeySpace, places: NDArray[np.int64], width: int
 ) -> NDArray[np.signedinteger]:
-    """Read keys of ``width`` bytes at ``places``; they mean nothing for cursors that are not sound."""
+    """Read keys of ``width`` bytes at ``places``. They mean nothing for cursors that are not sound."""
     inside = np.where(cursors.sound, places, 0)
     return _values(integers(cursors.data, inside.ravel(), f">i{width}").reshape(places.shape), space)
 
@@ -94,7 +94,7 @@ def have_ends(stored: StoredKeys, cursors: Cursors, ends: NDArray[np.int64]) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Chunks:
-    """Chunks, shape (chunks,), by dictionary; ``owners`` are dictionaries, ``further`` numbers of keys."""
+    """Chunks, shape (chunks,), by dictionary. ``owners`` are dictionaries, ``further`` numbers of keys."""
 
     owners: NDArray[np.int64]
     first_at: NDArray[np.int64]
@@ -204,7 +204,7 @@ def skip_keys(cursors: Cursors, space: KeySpace) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RangeBitmapHeads:
-    """Heads of m payloads, int64, shape (m,); ``lengths``: bytes of the heads."""
+    """Heads of m payloads, int64, shape (m,). ``lengths``: bytes of the heads."""
 
     lengths: NDArray[np.int64]
     row_counts: NDArray[np.int64]
@@ -222,7 +222,7 @@ class RangeBitmapHeads:
 
 @dataclass(frozen=True, eq=False)
 class RangeBitmapStack(RowStack[RangeBitmap]):
-    """Values of m files; ``existing``: the bitmap of each file's rows that have a value."""
+    """Values of m files. ``existing``: the bitmap of each file's rows that have a value."""
 
     payloads: BytesColumn
     space: KeySpace
@@ -233,7 +233,7 @@ class RangeBitmapStack(RowStack[RangeBitmap]):
 
     @classmethod
     def read(cls, payloads: BytesColumn, space: KeySpace, *, strict: bool = False) -> Self:
-        """Read many payloads; see :meth:`app.file_index.kind.Kind.stack`."""
+        """Read many payloads. See :meth:`app.file_index.kind.Kind.stack`."""
         cursors = Cursors.of(payloads, strict=strict)
         heads = RangeBitmapHeads.read(cursors)
         cardinalities = heads.cardinalities

@@ -1,6 +1,6 @@
 """Rows by code, one bitmap for each bit of the code, for range-bitmap and bsi.
 
-A row that exists has a code from 0 to ``2 ** slices - 1``; it is in slice ``i`` if bit ``i`` of its code
+A row that exists has a code from 0 to ``2 ** slices - 1``. It is in slice ``i`` if bit ``i`` of its code
 is set. Selecting codes walks down from the most significant bit and splits the rows that are still undecided.
 The sets shrink as the walk proceeds, and slices are decoded only where they are needed.
 """
@@ -46,7 +46,7 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BitSlices:
-    """Serialized slices, least significant bit first; each question decodes the slices that it needs."""
+    """Serialized slices, least significant bit first. Each question decodes the slices that it needs."""
 
     buffer: Buffer
     existing: Extent
@@ -66,7 +66,7 @@ class BitSlices:
     def first(self, candidates: BitMap, limit: int, *, descending: bool) -> tuple[BitMap, BitMap]:
         """Find the ``limit`` smallest (or largest) codes of ``candidates``, which all have one.
 
-        Return the rows that surely belong to them, at most ``limit``; and the rows that share the next code
+        Return the rows that surely belong to them, at most ``limit``, and the rows that share the next code
         and compete for the remaining places, none if no place remains.
         """
         sure, tied, places = BitMap(), candidates, limit
@@ -84,7 +84,7 @@ class BitSlices:
         return sure, tied if places else BitMap()
 
     def codes(self) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
-        """Rows that have a code, ascending, and the code of each; shape (n,)."""
+        """Rows that have a code, ascending, and the code of each. Shape (n,)."""
         existing = self.existing_rows()
         rows = np.asarray(existing.to_array(), np.uint32)
         codes = np.zeros(len(rows), np.uint64)
@@ -102,7 +102,7 @@ class BitSlices:
         yield from zip(distinct.tolist(), counts.tolist(), strict=True)
 
     def extreme(self, *, largest: bool) -> int | None:
-        """Return the smallest or the largest code of a row; None if no row has one."""
+        """Return the smallest or the largest code of a row. Return None if no row has one."""
         rows, code = self.existing_rows(), 0
         if not rows:
             return None
@@ -140,8 +140,8 @@ def rows_in_spans(
 def rows_in_span(existing: BitMap, span: CodeSpan, slices: int, slice_at: Callable[[int], BitMap]) -> BitMap:
     """Select the rows whose codes lie in one span, as a new set.
 
-    ``existing``: rows that have a code; modified. ``span``: not empty, of codes below ``2 ** slices``.
-    ``slice_at``: returns the slice of a bit; called at most once for each, from the highest down.
+    ``existing``: rows that have a code. Modified. ``span``: not empty, of codes below ``2 ** slices``.
+    ``slice_at``: returns the slice of a bit. Called at most once for each, from the highest down.
     """
     first, last = span[0], span[1] - 1
     level = slices
@@ -187,7 +187,7 @@ def _keep_matching(rows: BitMap, ones: BitMap, *, bit: bool) -> None:
 
 
 def _split(rows: BitMap, ones: BitMap, parts: list[BitMap], *, above: bool, bit: bool) -> BitMap:
-    """Return the rows that still agree with an end of the span; add rows inside it to ``parts``.
+    """Return the rows that still agree with an end of the span. Add rows inside it to ``parts``.
 
     ``rows`` agree with the end so far, and are modified. ``ones``: rows with this bit. ``above``: the inner
     side is above the end, whose ``bit`` it is.
@@ -244,7 +244,7 @@ def merge(spans: Iterable[CodeSpan]) -> list[CodeSpan]:
 
 
 def slice_codes(rows: Iterable[CodedRows], slices: int) -> list[bytes]:
-    """Bitmaps of existing rows and of each slice; ``rows``: ascending blocks, with their codes."""
+    """Bitmaps of existing rows and of each slice. ``rows``: ascending blocks, with their codes."""
     bitmaps = deque(BitMap() for _ in range(1 + slices))
     for positions, codes in rows:
         bitmaps[0] |= bitmap_of(positions)
@@ -256,8 +256,8 @@ def slice_codes(rows: Iterable[CodedRows], slices: int) -> list[bytes]:
 def null_rows(bitmaps: Sequence[BytesColumn], row_counts: NDArray[np.int64]) -> Answers:
     """Decide which files have a row that is in none of their bitmaps.
 
-    ``bitmaps``: columns of m serialized bitmaps of rows; a file may lack one or all of them. ``row_counts``:
-    shape (m,). Return shape (m,): ROWS or SKIP; DOUBT if a bitmap cannot be read.
+    ``bitmaps``: columns of m serialized bitmaps of rows. A file may lack one or all of them. ``row_counts``:
+    shape (m,). Return shape (m,): ROWS or SKIP. DOUBT if a bitmap cannot be read.
     """
     valued = np.zeros(len(row_counts), np.int64)
     covered = row_counts == 0

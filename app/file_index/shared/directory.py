@@ -1,6 +1,6 @@
 """Merged dictionaries of many files, which find the files that have a key.
 
-Keys ascend, each with the file that has it. A binary search finds a key and the slice of its files; a range
+Keys ascend, each with the file that has it. A binary search finds a key and the slice of its files. A range
 of keys gives a longer slice. That slice is read only until the files are settled that their smallest and
 largest key leave open.
 """
@@ -29,7 +29,7 @@ _NARROW_BITS: Final = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredKeys:
-    """Keys of files in their stored form; ``owners``, ``places``: int64, shape (n,): file and offset."""
+    """Keys of files in their stored form. ``owners``, ``places``: int64, shape (n,): file and offset."""
 
     owners: NDArray[np.int64]
     places: NDArray[np.int64]
@@ -101,7 +101,7 @@ class Directory:
     Attributes:
         keys: ascending, n of them.
         files: int32, shape (n,): the file that has the key.
-        first: int64, shape (m,): position of the smallest key of each file; n if it has none.
+        first: int64, shape (m,): position of the smallest key of each file. N if it has none.
         last: int64, shape (m,): position of its largest key; -1 if it has none.
         distinct: int64, shape (m,): number of its keys.
     """
@@ -119,7 +119,7 @@ class Directory:
         """Merge the dictionaries.
 
         ``ascending``: shape (m,): the keys of the file must be stored in ascending order. Return the
-        directory; and bool, shape (m,): files that break the order or repeat a key, which must not be asked.
+        directory, and bool, shape (m,): files that break the order or repeat a key, which must not be asked.
         """
         if space.width is not None:
             return cls.of_integers(
@@ -137,7 +137,7 @@ class Directory:
     def of_integers(
         cls, values: NDArray[np.int64], owners: NDArray[np.int64], ascending: NDArray[np.bool_], width: int
     ) -> tuple[Self, NDArray[np.bool_]]:
-        """Merge dictionaries of integers of ``width`` bytes, given file by file; see :meth:`build`."""
+        """Merge dictionaries of integers of ``width`` bytes, given file by file. See :meth:`build`."""
         file_bits = len(ascending).bit_length()
         codes, value_of = _codes(values, file_bits)
         merged = _merged(codes, owners, len(ascending))
@@ -168,7 +168,7 @@ class Directory:
         return having
 
     def having_others(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
-        """Files with a key that is none of ``keys``, which are distinct; shape (m,)."""
+        """Files with a key that is none of ``keys``, which are distinct. Shape (m,)."""
         hits = np.zeros(len(self.first), np.int64)
         for files in self._files_with(keys):
             # Keys that are looked up together may be of one file.
@@ -176,7 +176,7 @@ class Directory:
         return self.distinct > hits
 
     def having_between(self, start: Key | None, stop: Key | None) -> NDArray[np.bool_]:
-        """Files with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        """Files with a key from ``start`` up to, but without, ``stop``. None leaves a side open."""
         first = 0 if start is None else self.keys.below(start)
         behind = len(self.files) if stop is None else self.keys.below(stop)
         starts_inside = (first <= self.first) & (self.first < behind)
@@ -230,7 +230,7 @@ def as_keys(bits: NDArray[np.int64], space: KeySpace) -> NDArray[np.int64]:
 def _codes(
     values: NDArray[np.int64], file_bits: int
 ) -> tuple[NDArray[np.int64], Callable[[NDArray[np.int64]], NDArray[np.int64]]]:
-    """Numbers in the order of the values that leave ``file_bits`` bits free; and the way back."""
+    """Numbers in the order of the values that leave ``file_bits`` bits free, and the way back."""
     if not len(values):
         return values, lambda codes: codes
     least = int(values.min())

@@ -62,7 +62,7 @@ def file_schema(schema: TableSchema) -> pa.Schema:
 
 
 def arrow_type(data_type: DataType, field_id: int, depth: int = 1) -> pa.DataType:
-    """Arrow type of a column or of a part of it; ``depth`` is that of the next nested part."""
+    """Arrow type of a column or of a part of it. ``depth`` is that of the next nested part."""
     root = data_type.root
     nested_id = field_id * _DEPTHS + depth
     match root:
@@ -112,7 +112,7 @@ _NO_STATISTICS: Final = RowStatistics(b"", b"", ())
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Common parts of all new files of a table; append tables have no keys."""
+    """Common parts of all new files of a table. Append tables have no keys."""
 
     target: Target
     schema: pa.Schema
@@ -179,7 +179,7 @@ class DataFileWriter:
         """Write rows.
 
         ``values``: arrays of the columns of the table, sorted by the key if there is one. ``kinds``: the
-        engine's number of each row's kind; None for additions.
+        engine's number of each row's kind. None for additions.
         """
         schema, count, keys = self.layout.schema, len(values[0]), self.layout.keys
         by_name = {column.name: array for column, array in zip(self.layout.columns, values, strict=True)}
@@ -207,7 +207,7 @@ class DataFileWriter:
             self._flush()
 
     def close(self) -> tuple[DataFileMeta, list[str]]:
-        """Store the file; return its metadata and the paths of the files that were written."""
+        """Store the file. Return its metadata and the paths of the files that were written."""
         self._flush()
         if self._writer is not None:
             self._writer.close()

@@ -40,7 +40,7 @@ def read_rows(
 ) -> DataFrame:
     """Read rows from files with Spark.
 
-    Files without types, such as CSV and JSON, are read in the table's types; a value of another type fails
+    Files without types, such as CSV and JSON, are read in the table's types. A value of another type fails
     the job. Columns of CSV are found by the header, which must be equal in all files, or without one by
     position.
     """

@@ -149,7 +149,7 @@ def values_schema(target: Target) -> StructType:
 def slots_of(channels: int) -> list[int]:
     """Return a number for each channel that Spark's hash puts into the partition of that channel.
 
-    ``repartition(channels, column)`` takes Murmur3 of the column modulo the partitions; plain numbers of
+    ``repartition(channels, column)`` takes Murmur3 of the column modulo the partitions. Plain numbers of
     channels would leave some tasks without work and give others twice as much.
     """
     slots: dict[int, int] = {}

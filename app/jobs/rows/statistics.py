@@ -27,7 +27,7 @@ _SURROGATES: Final = (0xD800, 0xDFFF)
 
 @dataclass(slots=True)
 class ColumnStatistics:
-    """Statistics of one column; ``bounds`` holds smallest and largest values in one-element arrays."""
+    """Statistics of one column. ``bounds`` holds smallest and largest values in one-element arrays."""
 
     column: DataField
     mode: StatisticsMode
@@ -49,7 +49,7 @@ class ColumnStatistics:
             self.bounds += [_single(bounds[which]) for which in ("min", "max")]
 
     def lower(self) -> Value | None:
-        """Return the lower bound; None if it is unknown."""
+        """Return the lower bound. Return None if it is unknown."""
         value = self._bound("min")
         if isinstance(value, float) and value == 0:
             # SQL holds the zeros equal, so bounds cover both.
@@ -59,7 +59,7 @@ class ColumnStatistics:
         return value
 
     def upper(self) -> Value | None:
-        """Return the upper bound; None if it is unknown."""
+        """Return the upper bound. Return None if it is unknown."""
         value = self._bound("max")
         if isinstance(value, float) and value == 0:
             return 0.0
@@ -89,7 +89,7 @@ def collectors(columns: Sequence[DataField], options: DataFileOptions) -> list[C
 
 
 def row_statistics(collected: Sequence[ColumnStatistics], columns: Sequence[DataField]) -> RowStatistics:
-    """Statistics with a slot for each of ``columns``; those without statistics are unknown."""
+    """Statistics with a slot for each of ``columns``. Those without statistics are unknown."""
     by_id = {statistics.column.id: statistics for statistics in collected}
     of_columns = [by_id.get(column.id) for column in columns]
     types = [column.type for column in columns]
@@ -109,7 +109,7 @@ def _single(scalar: pa.Scalar) -> pa.Array:
 
 
 def _next_prefix(prefix: str) -> bytes | None:
-    """Return the smallest string above all strings with a prefix; None if there is none."""
+    """Return the smallest string above all strings with a prefix. Return None if there is none."""
     for at in range(len(prefix) - 1, -1, -1):
         code = ord(prefix[at]) + 1
         if code > _LAST_CHARACTER:

@@ -53,7 +53,7 @@ class Target:
     def of(cls, table: JobTable, version: Version, *, has_kinds: bool) -> Target:
         """Check and describe the latest version of a table.
 
-        Raises UnsupportedFormatError if rows cannot be written to it; the message has the reason. Raises
+        Raises UnsupportedFormatError if rows cannot be written to it. The message has the reason. Raises
         RequestError if an option of the table is wrong.
         """
         directory = version.table.directory

@@ -40,7 +40,7 @@ _RESULTS: Final = pa.schema([("result", pa.binary())])
 
 @dataclass(frozen=True, slots=True)
 class BucketState:
-    """State of a bucket before new rows; the sequence number is -1 if it has no rows."""
+    """State of a bucket before new rows. The sequence number is -1 if it has no rows."""
 
     sequence: int = -1
     hash_file: HashFile | None = None
@@ -61,7 +61,7 @@ class WrittenBucket:
 
 @dataclass(frozen=True, slots=True)
 class BucketWriting:
-    """Writes the buckets of a task; ``total_buckets``: the fixed number of each partition with files."""
+    """Writes the buckets of a task. ``total_buckets``: the fixed number of each partition with files."""
 
     # A class instead of a closure: Spark's workers find it by its name.
     target: Target

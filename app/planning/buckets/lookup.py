@@ -77,7 +77,7 @@ class KeyForms:
 
 
 def key_forms(fields: Sequence[FieldValues], keys: int) -> KeyForms | None:
-    """Expand keys to every form; None if no column is CHAR.
+    """Expand keys to every form. Return None if no column is CHAR.
 
     ``fields``: the key columns, each of shape (keys,). Raises LimitExceededError if all forms together take
     too much memory.
@@ -108,7 +108,7 @@ def key_forms(fields: Sequence[FieldValues], keys: int) -> KeyForms | None:
 
 
 def _form_lengths(value: Value | None, data_type: DataType) -> range:
-    """Bytes of each form of a value, the padded one first; a single 0 for a value with one form."""
+    """Bytes of each form of a value, the padded one first. A single 0 for a value with one form."""
     if data_type.root is not TypeRoot.CHAR or not isinstance(value, bytes):
         return range(1)
     stem = value.rstrip(b" ")
@@ -204,7 +204,7 @@ def answer_buckets(version: Version, request: BucketsRequest) -> BucketList:
 
 
 def answer_assignment(version: Version, request: AssignRequest) -> AssignmentAnswer:
-    """Predict where a new assigner would put each key; among several permitted buckets, one of them.
+    """Predict where a new assigner would put each key. Among several permitted buckets, one of them.
 
     Raises FilterError if the table assigns no buckets, or a key belongs to another assigner.
     """

@@ -153,7 +153,7 @@ def answer_plan(
 
 
 def report_plan(plan: Plan, *, is_counted: bool) -> None:
-    """Report a plan to the observer; the files that it spared only if it is counted."""
+    """Report a plan to the observer. The files that it spared only if it is counted."""
     summary = plan.summary
     skipped: dict[tuple[str, str], int] = {
         (step, ""): count for step, count in summary.skipped_by.items() if step is not SkipStep.FILE_INDEX

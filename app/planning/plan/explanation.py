@@ -139,7 +139,7 @@ class Explanation:
     def add(
         self, files: NDArray[np.int64], steps: Steps | ExplainStep, unless: Unless = Unless.NEVER
     ) -> None:
-        """Record a step for each file; ``files`` has no duplicates."""
+        """Record a step for each file. ``files`` has no duplicates."""
         if len(files) == 1 and isinstance(steps, ExplainStep) and unless is Unless.NEVER:
             # A caller that decides file by file would add as many notes as there are files.
             self._singles.append((int(files[0]), steps))
@@ -195,7 +195,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class FileSteps:
-    """Steps of a plan's files, in the order of the plan; each part has its own explanation."""
+    """Steps of a plan's files, in the order of the plan. Each part has its own explanation."""
 
     parts: tuple[tuple[Explanation, NDArray[np.int64]], ...]
 

@@ -180,6 +180,6 @@ def marks(shape: type, kind: type[_Mark]) -> dict[str, _Mark]:
 
 
 def arrow_types(shape: type) -> dict[str, pa.DataType]:
-    """Return the Arrow types of a dataclass's members; null for one that depends on the table."""
+    """Return the Arrow types of a dataclass's members, null for one that depends on the table."""
     types = marks(shape, pa.DataType)
     return {member.name: types.get(member.name, pa.null()) for member in fields(shape)}

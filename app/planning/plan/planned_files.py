@@ -70,7 +70,7 @@ ColumnValues: TypeAlias = pa.Array | Coded | list[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedFiles(Sequence[FilePlan]):
-    """Files of a plan; files that are read together are adjacent.
+    """Files of a plan. Files that are read together are adjacent.
 
     ``table`` has the members of :class:`FileFacts` that are no objects, and their sources: ``external_path``,
     ``partition_code``, ``decision``, ``selected_rows``, ``number`` of the file in its version, ``unit``. It
@@ -361,7 +361,7 @@ def _listed(column: ColumnValues) -> list[Any]:
 
 
 def to_arrow(column: ColumnValues, data_type: pa.DataType) -> pa.Array:
-    """Convert a member to Arrow; its objects must be of a kind that Arrow takes for the type."""
+    """Convert a member to Arrow. Its objects must be of a kind that Arrow takes for the type."""
     if isinstance(column, Coded):
         return pa.array(column.values, data_type).take(pa.array(column.codes))
     return pa.array(column, data_type) if isinstance(column, list) else column.cast(data_type)

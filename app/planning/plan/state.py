@@ -33,7 +33,7 @@ _REASON_CODES: Final = {reason: code for code, reason in enumerate(_KEEP_REASONS
 
 @dataclass(slots=True, eq=False)
 class PlanState:
-    """Decisions about the requested files; arrays are indexed by a file's number, shape (n,)."""
+    """Decisions about the requested files. Arrays are indexed by a file's number, shape (n,)."""
 
     files: Files
     # Requested files, ascending; None for all, whose numbers would be a large array.
@@ -107,7 +107,7 @@ class PlanState:
 
     @property
     def rows_left(self) -> NDArray[np.int64]:
-        """Remaining rows after filter and deletion vector; all rows of a file that merges."""
+        """Remaining rows after filter and deletion vector. All rows of a file that merges."""
         return self.files.columns.row_counts if self._narrowed is None else self._narrowed
 
     def narrow(self, files: NDArray[np.int64] | int, rows: NDArray[np.int64] | int) -> None:
@@ -137,7 +137,7 @@ class PlanState:
         return np.isin(skips, codes) if codes else np.zeros(len(skips), np.bool_)
 
     def count_distrusted(self) -> int:
-        """Count files kept for distrust of their bounds alone; merging files, only if all of them are."""
+        """Count files kept for distrust of their bounds alone. Merging files, only if all of them are."""
         if not self.distrusted.any():
             return 0
         left = self.left()
@@ -147,7 +147,7 @@ class PlanState:
         return int((self.distrusted[left] & is_alone).sum())
 
     def count_left(self, *reasons: KeepReason) -> list[int]:
-        """Count kept files by their filter in ``predicates``; with reasons, only files kept for these."""
+        """Count kept files, or those kept for ``reasons``, by their filter in ``predicates``."""
         counts, codes = (
             np.zeros(len(self.predicates), np.int64),
             [_REASON_CODES[reason] for reason in reasons],

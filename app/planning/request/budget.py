@@ -21,7 +21,7 @@ class Budget:
 
     @classmethod
     def begin(cls, milliseconds: int | None) -> Self:
-        """Start a budget that ends before the request's deadline; None makes one without an end."""
+        """Start a budget that ends before the request's deadline. None makes one without an end."""
         if milliseconds is None:
             return cls(None)
         return cls(time.monotonic() + milliseconds / 1000).before_deadline()

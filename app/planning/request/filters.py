@@ -26,7 +26,7 @@ def read_filter(
     in_lists: Mapping[str, Json] | None = None,
     doubts: list[str] | None = None,
 ) -> BoundPredicate:
-    """Read and bind a filter and lists of values; without either, the predicate is TRUE.
+    """Read and bind a filter and lists of values. Without either, the predicate is TRUE.
 
     ``doubts`` receives warnings of conditions that no row meets.
 
@@ -113,7 +113,7 @@ class NamedPartition:
         return cls(tuple(fields), tuple(_read(given[field.name], field) for field in fields))
 
     def could_be(self, row: tuple[Value | None, ...]) -> bool:
-        """Return True if a table's partition holds these values, in SQL's sense; NULL equals NULL."""
+        """Return True if a table's partition holds these values, in SQL's sense. NULL equals NULL."""
         return all(
             mine is named if mine is None or named is None else same_in_sql(field.type, mine, named)
             for mine, named, field in zip(row, self.values, self.fields, strict=True)

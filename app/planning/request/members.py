@@ -35,7 +35,7 @@ _Item = TypeVar("_Item")
 
 
 class Request(BaseModel):
-    """A JSON object; null stands for an absent member."""
+    """A JSON object. Null stands for an absent member."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 

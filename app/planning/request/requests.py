@@ -62,7 +62,7 @@ class TableRef:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSelector:
-    """Selects a version of a table by at most one of the first three; the latest version by default."""
+    """Selects a version of a table by at most one of the first three. The latest version by default."""
 
     snapshot_id: int | None = None
     tag: str | None = None
@@ -109,7 +109,7 @@ class VersionedRequest(Request):
 
 
 class FilteredRequest(VersionedRequest):
-    """A request about the rows that satisfy a filter; without one, all rows."""
+    """A request about the rows that satisfy a filter, or without one about all rows."""
 
     filter: Filter | None = None
 

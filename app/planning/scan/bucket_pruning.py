@@ -2,7 +2,7 @@
 
 A filter pins a key when ``=``, IN, or an OR of those bounds every key column: then finitely many keys can
 match. In a table with fixed buckets, the bucket function names their buckets. In one with dynamic buckets, a
-key can only be in a bucket whose hash index holds its hash; a bucket without a readable index is kept.
+key can only be in a bucket whose hash index holds its hash. A bucket without a readable index is kept.
 """
 
 from __future__ import annotations
@@ -139,7 +139,9 @@ MAX_KEYS: Final = 1000
 
 
 def pinned_keys(predicate: BoundPredicate, fields: Sequence[DataField]) -> list[tuple[Value, ...]] | None:
-    """Return every key that can match, in the order of ``fields``; None if the filter does not pin them all.
+    """Return every key that can match, in the order of ``fields``.
+
+    Return None if the filter does not pin them all.
 
     An empty list means that no key can match (``a = 1 AND a = 2``).
     """
@@ -165,7 +167,7 @@ def _stored_forms(allowed: frozenset[Value], field: DataField) -> Iterator[Value
 
 
 def _allowed(predicate: BoundPredicate, field: DataField) -> frozenset[Value] | None:
-    """Return a set that holds every value of ``field`` in matching rows; None if nothing bounds it."""
+    """Return a set that holds every value of ``field`` in matching rows. Return None if nothing bounds it."""
 
     def of_leaf(leaf: BoundLeaf | Constant | Unknown) -> frozenset[Value] | None:
         match leaf:

@@ -91,7 +91,7 @@ def keep_deleted_together(state: PlanState, groups: RowIdGroups) -> None:
     """Decide groups as a whole where deletion vectors skipped some of their files.
 
     The vector of a group's oldest data file deletes rows of the group. If it deletes all of them, the group
-    is skipped; otherwise no file is, whatever the vectors of other files delete.
+    is skipped. Otherwise no file is, whatever the vectors of other files delete.
     """
     members = groups.members[(groups.sizes > 1)[groups.numbers]]
     deleted = members[state.is_skipped_by(members, SkipStep.DELETION_VECTOR)]
@@ -195,7 +195,10 @@ class _GroupFilter:
         return none
 
     def _part(self, predicate: BoundPredicate) -> int | None:
-        """Return the file that has all columns of a predicate; None for several, or if it is unknown."""
+        """Return the file that has all columns of a predicate.
+
+        Return None for several, or if it is unknown.
+        """
 
         def of_leaf(leaf: BoundLeaf | Constant | Unknown) -> int | None:
             return self.part_of.get(leaf.field.id) if isinstance(leaf, BoundLeaf) else None

@@ -65,7 +65,7 @@ _UNUSABLE: Final = (CorruptIndexError, UnsupportedFormatError, StorageError)
 
 @dataclass(slots=True)
 class IndexFilter:
-    """The file indexes of one version; ``claim`` claims the rows that they have found so far, in bytes."""
+    """The file indexes of one version. ``claim`` claims the rows that they have found so far, in bytes."""
 
     version: Version
     indexes: FileIndexes
@@ -256,7 +256,7 @@ class IndexFilter:
 
 
 def claim_rows(state: PlanState, claim: Callable[[int], None]) -> None:
-    """Claim the rows found so far; a plan of few files should not wait for memory."""
+    """Claim the rows found so far. A plan of few files should not wait for memory."""
     if state.answer_bytes >= _LEAST_CLAIM_BYTES:
         claim(state.answer_bytes)
 
@@ -276,7 +276,7 @@ _NUMERIC: Final = frozenset({TypeRoot.DECIMAL, *INTEGER_BITS, *FLOATING_ROOTS})
 def in_file_schema(
     predicate: BoundPredicate, schema: TableSchema, file_schema: TableSchema
 ) -> BoundPredicate:
-    """Rewrite a filter in the file's columns; Unknown stands for parts that do not carry over."""
+    """Rewrite a filter in the file's columns. Unknown stands for parts that do not carry over."""
 
     def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
         return _leaf(part, schema, file_schema) if isinstance(part, BoundLeaf) else part
@@ -321,12 +321,12 @@ def _leaf(leaf: BoundLeaf, schema: TableSchema, file_schema: TableSchema) -> Bou
 
 
 def _same_form(written: DataType, present: DataType) -> bool:
-    """Return True if both types store a value in one form; DATE and TIMESTAMP do not."""
+    """Return True if both types store a value in one form. DATE and TIMESTAMP do not."""
     return (written.root is TypeRoot.DATE) == (present.root is TypeRoot.DATE)
 
 
 def _literal(value: Value, data_type: DataType, written: DataType) -> Literal | None:
-    """Return a value of a column's present type as a literal for the written one; None if it has none.
+    """Return a value of a column's present type as a literal for the written one. Return None if it has none.
 
     :func:`bounds_cast` has a cast between the types, so that no value is rounded.
     """

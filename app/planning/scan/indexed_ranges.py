@@ -3,7 +3,7 @@
 An entry covers a range of row ids as it was when the index was built. It is believed only where it must be
 true of the rows as they are:
 
-* its column has had one type since the table was made; the entry has no other columns, and no sources;
+* its column has had one type since the table was made. The entry has no other columns, and no sources;
 * of the files of a row, a single one holds the column. Where a second one does, the column was updated, maybe
   behind the index's back;
 * no schema since the index was built had ``global-index.column-update-action=ignore``: a compaction may have
@@ -71,7 +71,7 @@ class IndexedColumn:
     """Indexes of a column, as far as they are believed.
 
     Attributes:
-        covered: the rows that some range covers; ``rows``: as a bitmap.
+        covered: the rows that some range covers. ``rows``: as a bitmap.
         overlaps: several ranges cover a row.
         doubts: why entries are not believed.
     """
@@ -84,7 +84,7 @@ class IndexedColumn:
 
     @classmethod
     def of(cls, version: Version, column: DataField) -> IndexedColumn:
-        """Sort out the indexes of a column; kept with the version."""
+        """Sort out the indexes of a column. Kept with the version."""
 
         def make() -> IndexedColumn:
             doubts: list[str] = []
@@ -154,7 +154,7 @@ def _part(entry: IndexEntry, kind: str, row_count: int, column: DataField) -> Pa
 
 
 def _why_not(version: Version, column: DataField) -> str | None:
-    """Return the reason to trust no index of a column; None if there is none."""
+    """Return the reason to trust no index of a column. Return None if there is none."""
     schema = version.schema
     if schema.options.global_index_ignores_updates:
         return (

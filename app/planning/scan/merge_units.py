@@ -1,6 +1,6 @@
 """Groups the files of a bucket that merge with one another when they are read.
 
-A primary key table keeps versions of a key in several files; a read merges them. The files of a bucket fall
+A primary key table keeps versions of a key in several files. A read merges them. The files of a bucket fall
 into *units* whose key ranges do not overlap, so all versions of a key are in one unit:
 
 * a unit of one file holds the only version of each of its keys: its own values decide about it. If it has no
@@ -12,7 +12,7 @@ If a bucket needs no merging at all (tables with deletion vectors or the first-r
 level above 0, and no delete rows), every file is a raw convertible unit of its own. Under
 ``deletion-vectors.merge-on-read`` readers see level 0, so versions merge in buckets with files there.
 
-The engine judges an overlapping bucket as a whole; units are its key-range sections, by which it builds
+The engine judges an overlapping bucket as a whole. Units are its key-range sections, by which it builds
 splits. Judging by section skips more, and is safe for the reason above.
 """
 
@@ -90,7 +90,7 @@ def merge_units(
 def sections(
     groups: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Cuts each group of ranges into sections that do not overlap; a range includes both ends.
+    """Cuts each group of ranges into sections that do not overlap. A range includes both ends.
 
     Returns the order by group and range, and for each range in this order whether a section begins with it.
     """

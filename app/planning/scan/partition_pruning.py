@@ -2,11 +2,11 @@
 
 A manifest list bounds the partitions in each manifest, over entries that add files and entries that remove
 them. If the bounds rule the filter out, the manifest neither adds nor removes a file of an allowed partition,
-and need not be read. The files of the other manifests are complete in every allowed partition; files of other
+and need not be read. The files of the other manifests are complete in every allowed partition. Files of other
 partitions are skipped by their partition anyway.
 
 Every file of a partition has the same values in the partition columns, so the leaves on them are decided per
-partition. A false filter skips the partition; otherwise the filter on the other columns remains: ``(dt = 'a'
+partition. A false filter skips the partition. Otherwise the filter on the other columns remains: ``(dt = 'a'
 AND x = 1) OR (dt = 'b' AND x = 2)`` is ``x = 1`` inside ``dt = 'a'``.
 """
 
@@ -50,7 +50,7 @@ from app.types.binary_row import RowColumns
 def needed_manifests(
     version: Version, predicate: BoundPredicate, warnings: list[str]
 ) -> NeededManifests | None:
-    """Select the manifests that a filter needs; None for all.
+    """Select the manifests that a filter needs. Return None for all.
 
     Damaged bounds add to ``warnings``, and all manifests of their list are needed. Raises
     SnapshotExpiredError if the version expired, CorruptMetadataError if a manifest list is damaged.

@@ -1,10 +1,10 @@
 """Makes a plan: the pruning steps, in order, over the data files of one version.
 
-1. partition: the filter inside the file's partition is false;
-2. bucket: no key that the filter allows is in the file's bucket;
-3. primary key tables: no key of the file satisfies the key part of the filter;
-4. statistics and file indexes, of one file alone or of the files that merge with it;
-5. deletion vectors: none of the rows that can match is live;
+1. partition: the filter inside the file's partition is false.
+2. bucket: no key that the filter allows is in the file's bucket.
+3. primary key tables: no key of the file satisfies the key part of the filter.
+4. statistics and file indexes, of one file alone or of the files that merge with it.
+5. deletion vectors: none of the rows that can match is live.
 6. top-n and limit.
 
 Every step decides all kept files at once. Steps 1 to 3 are safe for single files. Step 4 must respect
@@ -269,7 +269,7 @@ class Planner:
         return first_rows or request.selection is not SelectionForm.NONE
 
     def _with_whole_buckets(self, named: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-        """Add to named files the others of their buckets, if files may merge; None stands for all files."""
+        """Add to named files the others of their buckets, if files may merge. None stands for all files."""
         schema = self.version.schema
         if named is None or not (schema.primary_keys or schema.options.data_evolution):
             return named

@@ -137,7 +137,7 @@ class GroupColumns:
     Attributes:
         groups: of files of a version.
         statistics: of this version's files.
-        derived: holders that were computed before; groups of all files keep them with the version.
+        derived: holders that were computed before. Groups of all files keep them with the version.
     """
 
     groups: RowIdGroups
@@ -146,7 +146,7 @@ class GroupColumns:
 
     @classmethod
     def of(cls, version: Version, files: NDArray[np.int64], statistics: FileBounds) -> Self:
-        """Group files, as in :meth:`RowIdGroups.of`; the groups of all files are kept with the version."""
+        """Group files, as in :meth:`RowIdGroups.of`. The groups of all files are kept with the version."""
         all_files = version.files()
         derived = version.contents().derived if len(files) == len(all_files) else Derived()
         make = partial(RowIdGroups.of, all_files, files)
@@ -164,7 +164,7 @@ class GroupColumns:
         return np.bincount(groups.numbers[self._holds(column_id)], minlength=len(groups.starts))
 
     def bounds(self, column: DataField, groups: NDArray[np.int64]) -> ColumnBounds | None:
-        """Bounds of a column in groups whose files hold the same rows; None for a key of a map."""
+        """Bounds of a column in groups whose files hold the same rows. None for a key of a map."""
         if column == ROW_ID:
             # All data files of such a group have equal row ids, and the newest leads the group.
             files, back = np.unique(self.groups.leads[groups], return_inverse=True)

@@ -44,7 +44,7 @@ class ValueFilter:
     def test_keys(
         self, state: PlanState, files: NDArray[np.int64], key_part: Callable[[BoundPredicate], BoundPredicate]
     ) -> None:
-        """Skip files by their range of keys; ``key_part`` weakens a filter to the key columns."""
+        """Skip files by their range of keys. ``key_part`` weakens a filter to the key columns."""
         for predicate, members in state.by_predicate(files):
             part = key_part(predicate)
             if part == ALWAYS_TRUE:

@@ -122,7 +122,7 @@ class _Contents:
         self._claim = claim
 
     def put(self, at: int, content: bytes) -> LimitExceededError | None:
-        """Add a string; return the error if there can never be memory for it. Raises MemoryShortError."""
+        """Add a string. Return the error if there can never be memory for it. Raises MemoryShortError."""
         needed = len(self._data) + len(content) + self._other_bytes
         if needed > self._claim.size:
             try:
@@ -160,7 +160,7 @@ class Payloads:
         """Fetch the payloads of the requested indexes.
 
         ``rows``: int64, shape (n,): rows of the files in their manifest.
-        ``fronts``: first bytes of each file, if held; payloads in them are not read again.
+        ``fronts``: first bytes of each file, if held. Payloads in them are not read again.
         ``places``: int64, shape (n,): position of each file's head in ``heads``.
         """
         extents_to_take: list[tuple[tuple[str, str], int, int, int]] = []
@@ -206,7 +206,7 @@ def _column(payloads: Sequence[bytes | None]) -> BytesColumn:
 
 
 def _part(front: bytes | None, start: int, length: int) -> bytes | None:
-    """Return a range of a file from its front; None if the front does not hold all of it."""
+    """Return a range of a file from its front. Return None if the front does not hold all of it."""
     if front is None:
         return None
     part = front[start : start + length]

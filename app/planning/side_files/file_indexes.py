@@ -2,7 +2,7 @@
 
 Embedded indexes are stacked for a whole manifest, over bytes that it holds anyway. Index files are fetched
 for the requested files, of many manifests at once. When the plan's time budget is used up, only cached
-indexes are used; the others are reported as not loaded.
+indexes are used. The others are reported as not loaded.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class FileIndexes:
     def _open_segments(
         self, segments: Iterable[_SegmentFiles], requested: WantedIndexes
     ) -> Iterator[tuple[_SegmentFiles, OpenSegment]]:
-        """Yield each segment opened, in order; read the next ones while the caller uses one."""
+        """Yield each segment opened, in order. Read the next ones while the caller uses one."""
         in_flight: deque[tuple[_SegmentFiles, Future[OpenSegment]]] = deque()
         # Bounds the fronts of all segments in flight: large segments are read one ahead only.
         front_bytes = 0
@@ -281,7 +281,7 @@ def open_declared(version: Version) -> None:
 def read_indexes(version: Version, columns: Iterable[str]) -> Iterator[None]:
     """Read the index files that filters on some columns ask, unless caches and the shared tier have them.
 
-    Yield after each part; leave out files whose indexes cannot be read. Raises CorruptMetadataError if a
+    Yield after each part. Leave out files whose indexes cannot be read. Raises CorruptMetadataError if a
     file has two index files.
     """
     # One at a time: the queue of writes to the shared cache is bounded, and the caller flushes it.

@@ -2,7 +2,7 @@
 
 A segment covers consecutive files of a manifest. Its *heads* are loaded first: the front of each file, which
 is all of most files. Then only those payloads are read that a filter needs and that are further on (a
-bloom filter of the default size takes 599,071 bytes). A segment holds requested files; others are added when
+bloom filter of the default size takes 599,071 bytes). A segment holds requested files. Others are added when
 they are requested. It is looked up in memory, on this machine's disk and in the shared cache, then read.
 Concurrent requests for one load share it.
 """
@@ -144,7 +144,7 @@ class SideIndexes:
         return opened
 
     def stacks(self, opened: OpenSegment, reach: Callable[[], Reach]) -> Iterator[Found]:
-        """Yield the indexes requested of an open segment, part by part; leave out unreadable files."""
+        """Yield the indexes requested of an open segment, part by part. Leave out unreadable files."""
         yield from opened.ready
         for part in opened.parts:
             check_deadline()

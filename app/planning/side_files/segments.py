@@ -101,7 +101,7 @@ class HeadSegment:
     def with_fronts(self, places: NDArray[np.int64], contents: BytesColumn, sizes: NDArray[np.int64]) -> Self:
         """Add the fronts of further files, each array of shape (n,).
 
-        ``contents``: small files whole, of others the heads; null after a failure. Its data begin with those
+        ``contents``: small files whole, the heads of others, null after a failure. Its data begin with those
         of the segment.
         """
         before, all_sizes = self.heads.buffers, self.heads.sizes.copy()
@@ -211,7 +211,7 @@ def _body_sizes(heads: Heads, requested: WantedIndexes) -> NDArray[np.int64]:
 
 
 def merged(strings: BytesColumn, places: NDArray[np.int64], added: BytesColumn) -> BytesColumn:
-    """Replace strings at some places; share the added buffer if the column has none."""
+    """Replace strings at some places. Share the added buffer if the column has none."""
     starts, lengths = strings.starts.copy(), strings.lengths.copy()
     starts[places] = np.where(added.is_null, 0, added.starts + len(strings.data))
     lengths[places] = added.lengths
@@ -321,7 +321,7 @@ class OpenSegment:
         requested: WantedIndexes,
         fronts: Mapping[int, bytes] | None = None,
     ) -> Self:
-        """Sort files by the place of their indexes; ``first``: first row of the segment."""
+        """Sort files by the place of their indexes. ``first``: first row of the segment."""
         at, places, lacking = np.arange(len(rows)), rows - first, rows[:0]
         if not heads.is_complete:
             has_head = heads.has(places)

@@ -1,4 +1,4 @@
-"""Contents of a table's versions: files, places of deletion vectors, hash indexes; and their cache.
+"""Contents of a table's versions: files, places of deletion vectors, hash indexes, and their cache.
 
 Most commits add a manifest and remove no file. Then the files of the other manifests keep their numbers, and
 only the new manifest is decoded. Of large tables, the disk has the files, for processes that start later: one
@@ -69,7 +69,7 @@ _BYTES_OF_KEY: Final = 300
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VersionFiles:
-    """Files of a version, hidden ones included; the first ``on_disk`` of them are in the entry."""
+    """Files of a version, hidden ones included. The first ``on_disk`` of them are in the entry."""
 
     keys: Sequence[ManifestFile]
     columns: FileColumns
@@ -110,7 +110,7 @@ class VersionFiles:
 
 
 def open_version_files(entry: TierEntry) -> VersionFiles | None:
-    """Read an entry, mapping its columns; None if there is none."""
+    """Read an entry, mapping its columns. Return None if there is none."""
     stored = load_value(entry)
     if stored is None:
         return None
@@ -174,7 +174,7 @@ class VectorPlaces:
 
     @classmethod
     def find(cls, entries: Sequence[IndexEntry], files: Files) -> Self:
-        """Find the vectors of ``files`` in index files; the later of two for one file holds."""
+        """Find the vectors of ``files`` in index files. The later of two for one file holds."""
         places = tuple(
             (entry, place)
             for entry in entries
@@ -241,7 +241,7 @@ class VersionContents:
     ) -> VersionContents:
         """Sort files into visible and hidden ones, and index entries by kind.
 
-        ``level``: the only one that is read; None for all. ``before``: columns of an earlier version, with
+        ``level``: the only one that is read. None for all. ``before``: columns of an earlier version, with
         which ``live`` may share buffers.
         """
         visible = _is_visible(live, schema, level)
@@ -285,7 +285,7 @@ class VersionContents:
 
 
 def _column_of_rows(file: IndexFileMeta, schema: TableSchema) -> int | None:
-    """Return the column of a global index that can be used here; None for other index files."""
+    """Return the column of a global index that can be used here. Return None for other index files."""
     covered = file.global_index
     if covered is None or covered.extra_field_ids or covered.source is not None:
         return None

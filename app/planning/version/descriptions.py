@@ -147,7 +147,7 @@ class GlobalIndexFiles:
 
     @classmethod
     def of(cls, version: Version) -> list[Self] | None:
-        """List the global indexes of a version; None if its index manifest is damaged or missing."""
+        """List the global indexes of a version. Return None if its index manifest is damaged or missing."""
         # Only tables that number their rows can have global indexes; others are spared the read.
         if not version.schema.options.row_tracking:
             return []
@@ -204,7 +204,7 @@ class TableDescription:
 
     @classmethod
     def of(cls, version: Version, latest: TableSnapshot | None, refusal: Refusal) -> Self:
-        """Describe a version; ``latest`` is the newest snapshot of its branch."""
+        """Describe a version. ``latest`` is the newest snapshot of its branch."""
         schema, snapshot = version.schema, version.resolved.snapshot
         return cls(
             database=version.table.database,

@@ -34,7 +34,7 @@ class FileBounds:
     """Bounds of the files of one version.
 
     The Java engine gives no bounds to Parquet files with NaN, and writes clocks as they are. ``as_engine``:
-    takes all bounds for the engine's; by default only where nobody else writes to the warehouse.
+    takes all bounds for the engine's, by default only where nobody else writes to the warehouse.
     """
 
     version: Version
@@ -50,14 +50,14 @@ class FileBounds:
         return self.as_engine or self.version.source.warehouse.engine_writes_only
 
     def values(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
-        """Return bounds of a column's values in ascending ``files``; None for a key of a map.
+        """Return bounds of a column's values in ascending ``files``. Return None for a key of a map.
 
         Raises CorruptMetadataError if a manifest's statistics are damaged.
         """
         return self._row_ids(files) if column == ROW_ID else self._gather(column, files, value_bounds)
 
     def keys(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
-        """Return bounds from the statistics of keys; arguments and errors like :meth:`values`."""
+        """Return bounds from the statistics of keys. Arguments and errors like :meth:`values`."""
         return self._gather(column, files, key_bounds)
 
     def _row_ids(self, files: NDArray[np.int64]) -> ColumnBounds:

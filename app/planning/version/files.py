@@ -1,7 +1,7 @@
 """The data files of one version as columns, so that planning works on arrays instead of objects.
 
 A *file* is a number from 0 to n - 1, counted over the manifests in order. Its columns are gathered once per
-version; names, paths and statistics stay in the manifests, which :class:`Files` joins with the columns for
+version. Names, paths and statistics stay in the manifests, which :class:`Files` joins with the columns for
 the time of a request.
 """
 
@@ -32,8 +32,8 @@ class GrowingArrays:
     """Shared buffers of several arrays of one length, with room to append. Thread-safe.
 
     A new version mostly has the files of the version before, and a few more. Copying all of them with every
-    commit would keep as many copies as versions are cached. So rows are appended to the shared buffers;
-    whatever is within the length of an array that was given out never changes.
+    commit would keep as many copies as versions are cached. So rows are appended to the shared buffers.
+    Whatever is within the length of an array that was given out never changes.
     """
 
     def __init__(self, before: Arrays, added: Arrays) -> None:
@@ -48,7 +48,7 @@ class GrowingArrays:
         self.append(self._used, added)
 
     def append(self, length: int, added: Arrays) -> bool:
-        """Append to arrays of ``length`` items; return False without capacity, or if other rows follow."""
+        """Append to arrays of ``length`` items. Return False without capacity, or if other rows follow."""
         end = length + _length(added)
         with self._lock:
             if length != self._used or end > self._capacity:

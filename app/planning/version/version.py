@@ -1,4 +1,4 @@
-"""A resolved snapshot of a table with its schema; its files are read on access."""
+"""A resolved snapshot of a table with its schema. Its files are read on access."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Version:
         self.partitions = Partitions(self.schema)
 
     def with_manifests(self, needed: NeededManifests) -> Version:
-        """Restrict the version to some of its manifests; its files then count from 0 among these."""
+        """Restrict the version to some of its manifests. Its files then count from 0 among these."""
         return replace(self, needed=needed, loaded=None)
 
     def on_level(self, level: int) -> Version:
@@ -77,7 +77,7 @@ class Version:
         return replace(self, resolved=self.resolved.in_columns_of(schema), loaded=None)
 
     def load(self) -> Loaded:
-        """Read manifests and files at the first call; they stay for the request.
+        """Read manifests and files at the first call. They stay for the request.
 
         Raises LimitExceededError if they take too much memory, and cannot be spilled to the disk. Raises
         SnapshotExpiredError if the version expired. Raises CorruptMetadataError if a manifest, or the index
@@ -102,11 +102,11 @@ class Version:
         return files if self.needed is None else self.needed.of(files)
 
     def manifests(self) -> Sequence[Manifest]:
-        """Return the manifests in use; raises what :meth:`load` raises."""
+        """Return the manifests in use. Raises what :meth:`load` raises."""
         return self.load().manifests
 
     def contents(self) -> VersionContents:
-        """Return the version's files; raises what :meth:`load` raises."""
+        """Return the version's files. Raises what :meth:`load` raises."""
         return self.load().contents
 
     def keep_derived(self) -> None:
@@ -124,7 +124,7 @@ class Version:
         return Files(self.contents().columns, self.manifests())
 
     def hidden_files(self) -> Files | None:
-        """Return the data files that no batch read sees; None without any."""
+        """Return the data files that no batch read sees. Return None without any."""
         hidden = self.contents().hidden
         return None if hidden is None else Files(hidden, self.manifests())
 

@@ -12,7 +12,7 @@ offset                     type              meaning
 *end* - 8                  u64, big          xxh3_64 of the *h* bytes, and of all from *t* to here
 =========================  ================  =====================================================
 
-Opening an entry verifies all but the buffers; a column is verified on first access, since most readers need
+Opening an entry verifies all but the buffers. A column is verified on first access, since most readers need
 few columns, and untouched pages of a mapped file take no memory.
 """
 
@@ -40,7 +40,7 @@ _BATCH_BYTES: Final = 40 << 10
 
 
 class DamagedEntryError(Exception):
-    """An entry was altered after it was written; its reader takes the original instead."""
+    """An entry was altered after it was written. Its reader takes the original instead."""
 
 
 def write_columns(key: bytes, columns: Mapping[str, pa.Array]) -> list[bytes | pa.Buffer]:

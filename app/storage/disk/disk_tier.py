@@ -76,7 +76,7 @@ class DiskCacheState:
 class DiskTier:
     """Keeps entries across restarts, in a directory that is created if needed.
 
-    Writes to one private subdirectory only. Entries take up to ``capacity_bytes`` together; each further
+    Writes to one private subdirectory only. Entries take up to ``capacity_bytes`` together. Each further
     process that shares the directory may exceed it by a sixteenth.
     """
 
@@ -98,7 +98,7 @@ class DiskTier:
 
     @property
     def capacity(self) -> int:
-        """Limit of disk space in bytes; 0 if the directory cannot be used."""
+        """Limit of disk space in bytes. 0 if the directory cannot be used."""
         return self._capacity if self._usable else 0
 
     def get_bytes(self, key: bytes) -> bytes | None:
@@ -233,7 +233,7 @@ class DiskTier:
             self._bytes += size
 
     def _reserve(self, size: int) -> bool:
-        """Reserve space for an entry of ``size`` bytes; return False while another thread sweeps."""
+        """Reserve space for an entry of ``size`` bytes. Return False while another thread sweeps."""
         while True:
             with self._lock:
                 due = self._unswept and self._unswept + size > self._capacity // _SWEPT_SHARE
@@ -274,7 +274,7 @@ class DiskTier:
             self._bytes = total + self._unswept
 
     def _scan(self) -> Iterator[_Entry]:
-        """Yield all entries; remove temporary files of writers that died."""
+        """Yield all entries. Remove temporary files of writers that died."""
         with os.scandir(self._root) as shards:
             for shard in shards:
                 if not shard.is_dir(follow_symlinks=False):
@@ -296,7 +296,7 @@ class _Entry(NamedTuple):
 
 @contextmanager
 def _opened(path: str) -> Iterator[tuple[int, os.stat_result]]:
-    """Open a file of this user; yield its descriptor and status."""
+    """Open a file of this user. Yield its descriptor and status."""
     # O_NOFOLLOW: a link may lead anywhere.
     with local_files.opened(path, os.O_NOFOLLOW) as (descriptor, status):
         if status.st_uid != os.geteuid():

@@ -1,6 +1,6 @@
 """Spills columns that memory has no room for to temporary files, which the system removes with their mapping.
 
-``TMPDIR`` names the directory; without it, ``/tmp`` or ``/var/tmp`` is taken, the first that will do. A file
+``TMPDIR`` names the directory. Without it, ``/tmp`` or ``/var/tmp`` is taken, the first that will do. A file
 system in memory will not: its pages count against the limit of the process, and nobody can take them back.
 """
 

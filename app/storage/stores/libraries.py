@@ -1,4 +1,4 @@
-"""Stores over fsspec's libraries; a call ends with the request that made it.
+"""Stores over fsspec's libraries. A call ends with the request that made it.
 
 Libraries of object stores are configured without cached listings, with short timeouts, and without retries,
 which would multiply those of :mod:`app.storage.retry` and delay the answer. Settings without an option are
@@ -58,7 +58,7 @@ _PRECONDITION_FAILED: Final = "HTTP 412"
 
 
 class LibraryStore(Store):
-    """A directory of a library's filesystem; its path there has no trailing slash.
+    """A directory of a library's filesystem. Its path there has no trailing slash.
 
     Calls of asynchronous libraries are cancelled with the request. Others run to their end in their thread.
     """

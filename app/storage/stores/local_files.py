@@ -1,4 +1,4 @@
-"""Files of this machine; opens regular files only.
+"""Files of this machine. Opens regular files only.
 
 A pipe without a writer would hold a thread for ever, a device may have no end, and links could lead anywhere.
 """
@@ -30,7 +30,7 @@ class IrregularFileError(OSError):
 
 @contextmanager
 def opened(path: str | Path, flags: int = 0) -> Iterator[tuple[int, os.stat_result]]:
-    """Open a regular file; yield its descriptor and status.
+    """Open a regular file. Yield its descriptor and status.
 
     Raises IsADirectoryError, IrregularFileError for anything else that is no regular file, or another
     OSError.
@@ -115,7 +115,7 @@ class LocalFiles(Store):
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def read_into(self, path: str, buffer: memoryview) -> int:
-        """Fill a buffer from the start of a file; return the number of bytes."""
+        """Fill a buffer from the start of a file. Return the number of bytes."""
         at = 0
         with opened(self.path_of(path)) as (descriptor, _):
             while at < len(buffer) and (count := os.preadv(descriptor, [buffer[at:]], at)):

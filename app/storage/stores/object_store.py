@@ -73,7 +73,7 @@ class NoCredentialsError(OSError):
 class ObjectStore(LibraryStore):
     """A directory of a bucket, by both names: ``bucket/warehouse``.
 
-    ``options``: of obstore's ``S3Store``; they override the environment. Raises OSError for an unreadable
+    ``options``: of obstore's ``S3Store``. They override the environment. Raises OSError for an unreadable
     file of certificates, ImportError for a profile without boto3, ValueError for an unknown option or no
     credentials.
     """
@@ -187,7 +187,7 @@ def _first_of(names: Sequence[str]) -> str:
 
 
 def _provider(options: Mapping[str, Any]) -> S3CredentialProvider | None:
-    """Return a provider of profile credentials; None if obstore finds credentials itself."""
+    """Return a provider of profile credentials. Return None if obstore finds credentials itself."""
     has_own = {"access_key_id", "skip_signature"} & options.keys() or _first_of(_CREDENTIALS)
     files = [Path(os.environ.get(name) or default).expanduser() for name, default in _PROFILES]
     if has_own or not ("AWS_PROFILE" in os.environ or any(file.is_file() for file in files)):

@@ -34,7 +34,7 @@ class Store(ABC):
     """Files below one directory.
 
     Paths are relative to it, and were checked by :func:`~app.storage.locations.check_segments`. Methods block
-    until the request ends, try once, and raise the library's exceptions; or PathNotAllowedError for a link
+    until the request ends, try once, and raise the library's exceptions, or PathNotAllowedError for a link
     that leads out of the directory, FileMissingError for an impossible name.
     """
 
@@ -50,7 +50,7 @@ class Store(ABC):
         ranges: Sequence[tuple[str, int, int]],  # noqa: ARG002 - for others
         calls: asyncio.Semaphore,  # noqa: ARG002 - for others
     ) -> Sequence[Attempt[bytes]] | None:
-        """Attempt many reads in parallel, at most ``calls`` in flight; None if each needs a thread."""
+        """Attempt many reads in parallel, at most ``calls`` in flight. Return None if each needs a thread."""
         return None
 
     @abstractmethod
@@ -71,14 +71,14 @@ class Store(ABC):
 
     @abstractmethod
     def create(self, path: str, content: bytes) -> bool:
-        """Create a file atomically; return False if the name is taken.
+        """Create a file atomically. Return False if the name is taken.
 
         Raises SettingsError if the library has no exclusive create.
         """
 
     @abstractmethod
     def replace(self, path: str, content: bytes) -> None:
-        """Write a file; readers find the old content, if any, or the new one."""
+        """Write a file. Readers find the old content, if any, or the new one."""
 
     @abstractmethod
     def delete(self, path: str) -> None:

@@ -10,12 +10,12 @@ offset   type          meaning
 ======== ============= =====================================================================
 
 A block is ``long`` count of records, ``long`` length in bytes, the (compressed) records, and the sync marker
-again. A ``long`` is a zigzag number of seven bits a byte; a map is a series of ``long`` count and that many
+again. A ``long`` is a zigzag number of seven bits a byte. A map is a series of ``long`` count and that many
 pairs of string and bytes, ended by a count of 0, where a negative count is followed by the ``long`` length of
 its pairs.
 
 This module expands blocks within limits (:mod:`app.table.records.expansion`) and checks the file's schema
-(:mod:`app.table.avro.schema`); Apache's Rust reader (``arrow-avro``, as packaged by ``polars-avro``) decodes
+(:mod:`app.table.avro.schema`). Apache's Rust reader (``arrow-avro``, as packaged by ``polars-avro``) decodes
 them.
 """
 
@@ -70,7 +70,7 @@ _END = b"\x00"
 
 
 def decode_blocks(blocks: Sequence[AvroBlock], schema: bytes) -> pa.StructArray:
-    """Decode the records of blocks, in order; errors name the offset of the first block."""
+    """Decode the records of blocks, in order. Errors name the offset of the first block."""
     try:
         return _decode(blocks, schema)
     except CorruptMetadataError as error:
@@ -161,7 +161,7 @@ _MAX_LONG_BYTES = 10
 
 
 class VarintCursor:
-    """Position in a file; every step is checked against the bytes left."""
+    """Position in a file. Every step is checked against the bytes left."""
 
     def __init__(self, data: memoryview) -> None:
         self.data = data
@@ -204,14 +204,14 @@ _MEMORY_PER_EXPANDED_BYTE = 12
 
 
 def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
-    """Read all records of a file, column by column; every expected field exists, unless it is nullable."""
+    """Read all records of a file, column by column. Every expected field exists, unless it is nullable."""
     records = RecordColumns(list(read_pieces(data, expected)))
     claim(records.nbytes_with_copies)
     return records
 
 
 def read_pieces(data: Buffer, expected: RecordOf) -> Iterator[pa.StructArray]:
-    """Yield records in pieces, at least one, as they are decoded; memory is claimed before each."""
+    """Yield records in pieces, at least one, as they are decoded. Memory is claimed before each."""
     file = open_encoded(data, expected)
     columns_bytes = 0
     for blocks in _pieces(file.blocks):
@@ -224,7 +224,7 @@ def read_pieces(data: Buffer, expected: RecordOf) -> Iterator[pa.StructArray]:
 
 
 class EncodedFile(NamedTuple):
-    """File whose records are still encoded; damage is found as its blocks are read."""
+    """File whose records are still encoded. Damage is found as its blocks are read."""
 
     schema_text: bytes
     schema: ReadingSchema

@@ -3,7 +3,7 @@
 Manifests are read whole and must match a known schema. Data files are large and their schema is the table's,
 so blocks are mapped into memory and decoded a few at a time. Types must not refer to others by name: Paimon
 writes every type where it is used, and a type that contains itself would never end. Up to release 1.0 the
-outermost record is a union with null; no row is null.
+outermost record is a union with null. No row is null.
 """
 
 from __future__ import annotations

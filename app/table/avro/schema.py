@@ -145,7 +145,7 @@ def _full_name(name: str, namespace: str) -> str:
 
 
 def _columns(plain: object) -> int:
-    """Count the columns of a type, arrays as one; refuse wide nullable records."""
+    """Count the columns of a type, arrays as one. Refuse wide nullable records."""
     match plain:
         case {"type": "record", "fields": [*fields]}:
             return sum(_columns(field["type"]) for field in fields)

@@ -24,7 +24,7 @@ Record: TypeAlias = dict[str, Any]
 
 
 class WholeRecords(NamedTuple):
-    """Records of a file; ``fields`` are the expected ones, then those that only the writer's schema has."""
+    """Records of a file. ``fields`` are the expected ones, then those that only the writer's schema has."""
 
     fields: RecordOf
     records: list[Record]
@@ -45,7 +45,7 @@ def has_unknown_fields(data: Buffer, expected: RecordOf) -> bool:
 
 
 def united(one: RecordOf, other: RecordOf) -> RecordOf:
-    """Merge the fields of two kinds of records; a field of only one becomes nullable."""
+    """Merge the fields of two kinds of records. A field of only one becomes nullable."""
     first, second = one.fields, other.fields
     return RecordOf(
         {

@@ -189,7 +189,7 @@ class CopiedFrom(NamedTuple):
 def copy_records(
     files: Iterable[CopiedFrom], expected: RecordOf, compression: str, target_bytes: int
 ) -> Iterator[bytes]:
-    """Copy records of files, in order, into new files; nullable expected fields may be missing.
+    """Copy records of files, in order, into new files. Nullable expected fields may be missing.
 
     A new file begins at ``target_bytes``, and where the schema of the records changes.
     """

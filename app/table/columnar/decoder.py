@@ -73,7 +73,7 @@ class Decoder:
 
     @property
     def weight(self) -> int:
-        """Memory of idle processes in bytes; they are evicted as caches are."""
+        """Memory of idle processes in bytes. They are evicted as caches are."""
         return sum(line.idle_bytes for line in list(self._lines.values()))
 
     def shrink(self, weight: int, *, unused_seconds: float = 0) -> None:
@@ -90,9 +90,9 @@ class Decoder:
 
     @contextmanager
     def turn(self, line: str | None = None) -> Iterator[Turn]:
-        """Lease the decoder of a warehouse for the block; a thread that waits gives up its core.
+        """Lease the decoder of a warehouse for the block. A thread that waits gives up its core.
 
-        ``line`` names the warehouse; the default is the one this thread works for. Callers claim memory
+        ``line`` names the warehouse. The default is the one this thread works for. Callers claim memory
         inside the block, so that nobody holds memory while waiting for a slow file.
 
         Raises DeadlineExceededError if the request's time was used up first.
@@ -222,7 +222,10 @@ class _Process:
         return self.popen.poll() is None
 
     def ask(self, request: Mapping[str, Any], data: Buffer, seconds: float) -> DecodedStream:
-        """Send a file, read the answer. Raises TimeoutError if it is late. Raises OSError or ValueError if the process ended."""
+        """Send a file, read the answer. Raises TimeoutError if it is late.
+
+        Raises OSError or ValueError if the process ended.
+        """
         self._socket.settimeout(seconds)
         self._channel.write(json.dumps(request).encode() + b"\n")
         self._channel.write(data)

@@ -128,7 +128,7 @@ def _fit_record(
 
 
 def _fit(column: pa.Array, expected: Expected, path: str, present: _Mask | None) -> pa.Array:
-    """Convert a column; ``present`` masks rows whose enclosing record is not null, None for all."""
+    """Convert a column. ``present`` masks rows whose enclosing record is not null, None for all."""
     valid = np.asarray(column.is_valid()) if column.null_count else None
     if isinstance(expected, Nullable):
         return _fit_values(column, expected.inner, path, valid)

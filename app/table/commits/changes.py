@@ -31,7 +31,7 @@ Bucket: TypeAlias = "tuple[bytes, int]"
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """State that a commit was computed from; the highest sequence number of an empty bucket is -1."""
+    """State that a commit was computed from. The highest sequence number of an empty bucket is -1."""
 
     # New rows continue a bucket's sequence numbers: rows of a concurrent commit would win over them, or tie.
     sequences: Mapping[Bucket, int] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class CommitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Additions and removals of a commit; a data file whose metadata changes is removed and added."""
+    """Additions and removals of a commit. A data file whose metadata changes is removed and added."""
 
     kind: CommitKind
     files: tuple[ManifestEntry, ...] = ()

@@ -95,9 +95,9 @@ class Committer:
     def commit(self, changes: Changes) -> int:
         """Make a snapshot with ``changes``, and return its number.
 
-        Raises CommitConflictError if the changes do not fit what others have committed; all files of the
+        Raises CommitConflictError if the changes do not fit what others have committed. All files of the
         commit are removed. Raises UncertainCommitError if storage failed while the snapshot was created, or
-        it was overwritten and cannot be made again; the files stay.
+        it was overwritten and cannot be made again. The files stay.
         """
         retrying = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(_ATTEMPTS),

@@ -143,7 +143,7 @@ def listed(name: str, size: int, manifest: Manifest | Outline, schema: TableSche
 
 
 def manifests_of(entries: Iterable[ManifestEntry], target_bytes: int) -> Iterator[list[ManifestEntry]]:
-    """Split entries into manifests, removals first; a manifest is closed at ``target_bytes``."""
+    """Split entries into manifests, removals first. A manifest is closed at ``target_bytes``."""
     ordered = sorted(entries, key=lambda entry: entry.kind is FileKind.ADD)
     part: list[ManifestEntry] = []
     held_bytes = 0

@@ -1,12 +1,12 @@
 """Merges manifests as the engine's commits do, so that their number stays bounded.
 
 A *minor* merge combines consecutive manifests that together reach the target size, and those at the end of
-the list once there are many. An ADD and the DELETE of one file cancel if both are merged; a DELETE whose ADD
+the list once there are many. An ADD and the DELETE of one file cancel if both are merged. A DELETE whose ADD
 is elsewhere stays. A *full* merge follows once manifests that are small, or remove files, are large together:
 every entry about a removed file goes, wherever it is. Large manifests without removed files stay.
 
 Entries are copied as encoded (:mod:`app.table.avro.writing`). Readers must find the same files before and
-after; where they would not, because manifests record a file twice, nothing is merged. A merge never fails a
+after. Where they would not, because manifests record a file twice, nothing is merged. A merge never fails a
 commit: manifests that cannot be merged stay.
 """
 
@@ -40,7 +40,7 @@ class MergedManifest(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Merge:
-    """Manifests to merge, and the rows that remain of each; both ascending."""
+    """Manifests to merge, and the rows that remain of each. Both ascending."""
 
     numbers: list[int]
     rows: list[NDArray[np.int64]]

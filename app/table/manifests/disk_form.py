@@ -34,7 +34,7 @@ class _NoColumnError(Exception):
 
 
 def load_value(entry: TierEntry) -> Any:
-    """Load the value of a disk entry; None if there is none, or if it is damaged."""
+    """Load the value of a disk entry. Return None if there is none, or if it is damaged."""
     columns = entry.get()
     return None if columns is None else read_value(columns, entry)
 
@@ -55,7 +55,7 @@ def store_value(entry: TierEntry, value: object) -> None:
 
 
 def value_columns(value: object) -> dict[str, pa.Array]:
-    """Encode a value as columns; it must have no arrays of Python objects."""
+    """Encode a value as columns. It must have no arrays of Python objects."""
     return {_WHOLE: _column(value)}
 
 
@@ -115,7 +115,7 @@ def manifest_columns(manifest: Manifest) -> dict[str, pa.Array]:
 
 
 def open_manifest(columns: Columns, entry: TierEntry | None, read: Callable[[], Manifest]) -> Manifest:
-    """Open a manifest over columns of an entry; ``read`` decodes the original if a column is damaged."""
+    """Open a manifest over columns of an entry. ``read`` decodes the original if a column is damaged."""
 
     def column(name: str) -> Any:
         try:

@@ -30,7 +30,7 @@ global index                           file name              is added
 =====================================  =====================  =============================================
 
 Removals precede additions. Removing an unknown file is an error only for deletion vectors of a table without
-buckets; other removals have taken effect already. Overlapping row ranges of global indexes are not checked,
+buckets. Other removals have taken effect already. Overlapping row ranges of global indexes are not checked,
 since this project writes none.
 """
 
@@ -235,8 +235,8 @@ _Key: TypeAlias = tuple[str, str] | tuple[str, bytes, int]
 def combine(previous: IndexManifest, changes: Sequence[IndexEntry], mode: BucketMode) -> IndexManifest:
     """Apply the changes of a commit: remaining entries in order, then the additions.
 
-    Raises CommitConflictError if a table without buckets lacks a file that is removed, or already has a file or vector
-    that is added.
+    Raises CommitConflictError if a table without buckets lacks a file that is removed, or already has a file
+    or vector that is added.
     """
     for entry in previous.entries:
         if entry.kind is not FileKind.ADD:
@@ -264,7 +264,7 @@ def combine(previous: IndexManifest, changes: Sequence[IndexEntry], mode: Bucket
 def write_combined(
     previous: Buffer | None, changes: Sequence[IndexEntry], mode: BucketMode, compression: str
 ) -> bytes:
-    """Encode the result of :func:`combine`; remaining entries keep fields that are unknown here."""
+    """Encode the result of :func:`combine`. Remaining entries keep fields that are unknown here."""
     if previous is None:
         return combine(IndexManifest(()), changes, mode).write(compression)
     before, whole = IndexManifest.read(previous), read_whole(previous, _FIELDS)
@@ -300,7 +300,10 @@ def _remove(entries: dict[_Key, IndexEntry], entry: IndexEntry, mode: BucketMode
 def _claim(
     entries: Mapping[_Key, IndexEntry], owners: dict[str, str], entry: IndexEntry, mode: BucketMode
 ) -> None:
-    """Record the entry as owner of its data files' vectors. Raises CommitConflictError if name or vector exist."""
+    """Record the entry as owner of its data files' vectors.
+
+    Raises CommitConflictError if name or vector exist.
+    """
     name = entry.file.file_name
     if _key(entry, mode) in entries:
         raise CommitConflictError(f"index file {name!r} cannot be added: its name exists already")

@@ -140,7 +140,7 @@ def _numbered(entries: Sequence[_Identities]) -> pa.FixedSizeBinaryArray:
 
 
 def _codes(arrays: Iterable[pa.Array]) -> NDArray[np.int32]:
-    """Give numbers to strings across arrays so that equal ones have one number; null counts as a string."""
+    """Give numbers to strings across arrays so that equal ones have one number. Null counts as a string."""
     return np.asarray(pa.concat_arrays(arrays).dictionary_encode(null_encoding="encode").indices)
 
 

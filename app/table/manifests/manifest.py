@@ -1,7 +1,7 @@
 """Manifests: files with one record per data file that a commit added or removed.
 
 :mod:`app.table.manifests.manifest_entry` describes the fields. A manifest is decoded into columns, since
-plans look at all of its files; single entries are available as objects.
+plans look at all of its files. Single entries are available as objects.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Derived:
     def get_or_make(
         self, key: Hashable, make: Callable[[], _Made], weigh: Callable[[_Made], int], *, grows: bool = False
     ) -> _Made:
-        """Return the value of ``key``, made at first use; ``grows``: its weight, in bytes, changes later."""
+        """Return the value of ``key``, made at first use. ``grows``: its weight, in bytes, changes later."""
         entry = self._made.get(key)
         if entry is None:
             made = make()
@@ -190,7 +190,7 @@ class Manifest:
         return self._memory_bytes + self.derived.nbytes
 
     def without_derived(self) -> Self | None:
-        """Return the manifest without derived values; None if it has none."""
+        """Return the manifest without derived values. Return None if it has none."""
         if not self.derived.nbytes:
             return None
         plain = type(self)(self._column, self._length, self._memory_bytes)
@@ -198,7 +198,10 @@ class Manifest:
         return plain
 
     def side_indexes(self) -> BytesColumn:
-        """Name the index side files, null where a file has none. Raises CorruptMetadataError if a file has several."""
+        """Name the index side files, null where a file has none.
+
+        Raises CorruptMetadataError if a file has several.
+        """
         rows = np.flatnonzero(self.extra_files.ends_with(FILE_INDEX_SUFFIX.encode()))
         if not len(rows):
             return BytesColumn.nulls(len(self))

@@ -57,7 +57,7 @@ _MEMORY_PER_COUNT = 16
 class RowStatistics:
     """Statistics of one file or manifest, as stored: serialized rows of bounds.
 
-    A null count is None if that column was not counted; the tuple is empty if none was.
+    A null count is None if that column was not counted. The tuple is empty if none was.
     """
 
     min_values: bytes
@@ -131,14 +131,14 @@ FILE_INDEX_SUFFIX: Final = ".index"
 
 
 class FileKind(IntEnum):
-    """Effect of a commit on a file; values of ``_KIND``."""
+    """Effect of a commit on a file. Values of ``_KIND``."""
 
     ADD = 0
     DELETE = 1
 
 
 class FileSource(IntEnum):
-    """Writer of a file; values of ``_FILE_SOURCE``."""
+    """Writer of a file. Values of ``_FILE_SOURCE``."""
 
     APPEND = 0
     COMPACT = 1
@@ -146,7 +146,7 @@ class FileSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DataFileMeta:
-    """Data file as its manifest describes it; attributes are the fields of ``FILE_RECORD``, in order.
+    """Data file as its manifest describes it. Attributes are the fields of ``FILE_RECORD``, in order.
 
     Rows of keys and statistics stay serialized until needed (:mod:`app.table.statistics.statistics`).
     """

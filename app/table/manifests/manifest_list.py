@@ -59,7 +59,7 @@ ManifestFile: TypeAlias = tuple[str, int]
 class ManifestList:
     """Manifests of one list, in order.
 
-    ``added`` and ``deleted``, int64, shape (n,), count entries of each kind; ``partition_bounds`` cover both
+    ``added`` and ``deleted``, int64, shape (n,), count entries of each kind. ``partition_bounds`` cover both
     kinds.
     """
 

@@ -30,7 +30,7 @@ def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
 
 
 def read_pieces(data: Buffer, expected: RecordOf) -> Iterable[pa.StructArray]:
-    """Read all records in pieces; Avro yields each as it is decoded."""
+    """Read all records in pieces. Avro yields each as it is decoded."""
     kind = _columnar_kind(data)
     if kind is None:
         return avro.read_pieces(data, expected)

@@ -1,7 +1,7 @@
 """Decoded metadata records as columns, and descriptions of the records that a reader expects.
 
 Types have Avro's names. Columns hold numbers or byte strings. Where their form allows, columns of records
-that were decoded in one piece share its memory, so one column keeps all of it alive; records in several
+that were decoded in one piece share its memory, so one column keeps all of it alive. Records in several
 pieces are copied.
 """
 
@@ -25,7 +25,7 @@ _MEMORY_PER_ITEM: Final = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptionalIntegers:
-    """Integers, int64, shape (n,), with a mask ``known``, bool, shape (n,); unknown ones are 0."""
+    """Integers, int64, shape (n,), with a mask ``known``, bool, shape (n,). Unknown ones are 0."""
 
     values: NDArray[np.int64]
     known: NDArray[np.bool_]
@@ -55,7 +55,7 @@ class OptionalIntegers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NameLists:
-    """Lists of names, few of them distinct; ``codes``, int32, shape (n,), index ``lists``, -1 for no list."""
+    """Lists of names, few of them distinct. ``codes``, int32, shape (n,), index ``lists``, -1 for no list."""
 
     codes: NDArray[np.int32]
     lists: tuple[tuple[str, ...], ...]
@@ -76,9 +76,9 @@ class NameLists:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordColumns:
-    """Records of one type, column by column; a nullable column may be absent.
+    """Records of one type, column by column. A nullable column may be absent.
 
-    Arrow delivers one piece of them or more; no record is null.
+    Arrow delivers one piece of them or more. No record is null.
     """
 
     pieces: Sequence[pa.StructArray]
@@ -122,7 +122,7 @@ class RecordColumns:
         return np.asarray(encoded.indices), tuple(encoded.dictionary.to_pylist())
 
     def lists(self, name: str, items: pa.DataType) -> pa.ListArray:
-        """Return a column of lists or nulls; ``items`` is their type if the column is absent."""
+        """Return a column of lists or nulls. ``items`` is their type if the column is absent."""
         return self._nullable(name, pa.list_(items))
 
     def records(self, name: str) -> RecordColumns:
@@ -191,7 +191,7 @@ def _list_items(array: pa.Array) -> int:
 
 
 def list_codes(array: pa.ListArray) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Give numbers to lists of strings so that equal lists have one number; null counts as empty.
+    """Give numbers to lists of strings so that equal lists have one number. Null counts as empty.
 
     Returns the number of each list, shape (n,), and for each number the first row that has it.
     """
@@ -222,7 +222,7 @@ class ArrayOf:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordOf:
-    """Record with at least these fields; nullable ones may be missing."""
+    """Record with at least these fields. Nullable ones may be missing."""
 
     fields: Mapping[str, Expected]
 

@@ -83,7 +83,7 @@ def expand(codec: str, block: Buffer, limit: int) -> Buffer:
 
 
 def compress(codec: WrittenCodec, block: bytes) -> bytes:
-    """Compress a block; the bytes equal the engine's, except for ``snappy``."""
+    """Compress a block. The bytes equal the engine's, except for ``snappy``."""
     match codec:
         case "null":
             return block
@@ -159,7 +159,7 @@ _MAX_FILE_BYTES: Final = 1 << 30
 
 
 def block_bytes(size: int) -> int:
-    """Return the limit of a block of ``size`` bytes, expanded; writers close one at 64 kB."""
+    """Return the limit of a block of ``size`` bytes, expanded. Writers close one at 64 kB."""
     return min(max(_SMALL_BLOCK_BYTES, _EXPANSION * size), MAX_BLOCK_BYTES)
 
 

@@ -1,1 +1,1 @@
-"""Schemas, the options in them, and partition values; imports no other package of :mod:`app.table`."""
+"""Schemas, the options in them, and partition values. Imports no other package of :mod:`app.table`."""

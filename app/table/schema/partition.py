@@ -2,7 +2,7 @@
 
 Values come from an entry's partition row. Directories are derived from values, never the other way round:
 null, an empty string and a blank one share a directory. A directory is ``name=value``, one level per
-partition column; special characters are written ``%XX``.
+partition column. Special characters are written ``%XX``.
 
 ===============  =====================================  =========================================
 type             text with partition.legacy-name        text without
@@ -15,7 +15,7 @@ all others       plain                                  plain
 ===============  =====================================  =========================================
 
 pypaimon up to 2.0.0 writes Python's ``str`` of a value, unescaped: ``2024-01-01``, ``True``, ``a:b``,
-``2023-11-14 22:13:20.123000``, ``1E-10``, ``10000000000.0``, ``nan``; the last also in 2.1. Up to 1.3 NULL is
+``2023-11-14 22:13:20.123000``, ``1E-10``, ``10000000000.0``, ``nan``. The last also in 2.1. Up to 1.3 NULL is
 ``None``, and a blank text stands for itself.
 """
 
@@ -57,7 +57,7 @@ def partition_json(row: bytes, schema: TableSchema) -> dict[str, Json]:
 
 
 def partition_path(partition: bytes, schema: TableSchema) -> str:
-    """Return the directory of a partition, ``a=1/b=x``; empty for tables without partitions.
+    """Return the directory of a partition, ``a=1/b=x``, empty for tables without partitions.
 
     Raises UnsupportedFormatError if values of a column's type have no fixed text.
     """

@@ -162,7 +162,7 @@ class TableSchema:
 
     @cached_property
     def bucket_key(self) -> tuple[DataField, ...]:
-        """Columns whose hash selects a fixed bucket; empty if rows are not hashed."""
+        """Columns whose hash selects a fixed bucket, empty if rows are not hashed."""
         return self._named(self.options.bucket_key) or self.trimmed_primary_keys
 
     @cached_property
@@ -187,7 +187,7 @@ class TableSchema:
 
     @cached_property
     def merge_engine(self) -> MergeEngine | None:
-        """Merge engine; None for append tables."""
+        """Merge engine. None for append tables."""
         return self.options.merge_engine if self.primary_keys else None
 
     @cached_property

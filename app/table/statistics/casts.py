@@ -35,7 +35,7 @@ _EXACT_BITS = {TypeRoot.FLOAT: 25, TypeRoot.DOUBLE: 54}
 
 
 def bounds_cast(written: DataType, present: DataType) -> Cast | None:
-    """Return the cast from bounds of one type to another; None if no cast is safe."""
+    """Return the cast from bounds of one type to another. Return None if no cast is safe."""
     if written.same_kind(present):
         return _unchanged
     if written.root in INTEGER_BITS:

@@ -1,6 +1,6 @@
 """Ranks keys of many files as integers that compare as the keys do.
 
-Files of a bucket merge if their key ranges overlap. A key is a row of several columns; its rank among all
+Files of a bucket merge if their key ranges overlap. A key is a row of several columns. Its rank among all
 keys of the files in question is one integer.
 """
 
@@ -32,8 +32,8 @@ def key_ranks(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rank the smallest and largest key of every file, in order of parts: two int64 columns.
 
-    Keys are compared by the trimmed primary key, column by column, NULL before every value; equal keys have
-    equal ranks. ``parts`` are manifests and rows; each may be freed once the next is requested.
+    Keys are compared by the trimmed primary key, column by column, NULL before every value. Equal keys have
+    equal ranks. ``parts`` are manifests and rows. Each may be freed once the next is requested.
     """
     key = schema.trimmed_primary_keys
     places: list[NDArray[np.int64]] = []

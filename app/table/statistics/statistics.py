@@ -1,6 +1,6 @@
 """Statistics of data files, in the columns of the schema that a plan is made with.
 
-A file's statistics describe the columns of *its* schema. Columns are matched by id; bounds are cast to a
+A file's statistics describe the columns of *its* schema. Columns are matched by id. Bounds are cast to a
 changed type only where that keeps every value and their order, otherwise they are unknown. A bound need not
 be a value of the file: bounds of strings are cut after some characters. Bounds that cannot be read are
 unknown.
@@ -134,7 +134,7 @@ class StatisticsRows:
     ) -> RowColumns:
         """Return the columns of ``rows``.
 
-        ``selection`` identifies these rows within the manifest; its last item is their number of fields.
+        ``selection`` identifies these rows within the manifest. Its last item is their number of fields.
         """
         columns = self._by_rows.get(selection)
         if columns is None:
@@ -202,7 +202,7 @@ def key_bounds(
     schema_of: SchemaOf,
     stored_rows: StatisticsRows | None = None,
 ) -> ColumnBounds:
-    """Read bounds of a column from statistics of keys; unknown unless it is in the trimmed primary key."""
+    """Read bounds of a column from statistics of keys. Unknown unless it is in the trimmed primary key."""
 
     def read(selected: NDArray[np.int64]) -> ColumnBounds:
         columns = schema_of(int(manifest.schema_ids[selected[0]])).trimmed_primary_keys
@@ -215,7 +215,7 @@ def key_bounds(
 def partition_bounds(
     manifests: ManifestList, rows: NDArray[np.int64], data_type: DataType, slot: int, columns: int
 ) -> ColumnBounds:
-    """Read bounds of a partition column from a manifest list; each manifest at ``rows`` is a row."""
+    """Read bounds of a partition column from a manifest list. Each manifest at ``rows`` is a row."""
     stored, entries = manifests.partition_bounds, (manifests.added + manifests.deleted)[rows]
 
     def name_of(at: int) -> str:
@@ -318,7 +318,7 @@ def _unknown(
 def _value_columns(
     names: Sequence[str] | None, file_schema: TableSchema, file_name: str
 ) -> Sequence[DataField]:
-    """Return the columns that value statistics have slots for; without names, all."""
+    """Return the columns that value statistics have slots for, without names all of them."""
     if names is None:
         return file_schema.fields
     return [_column(name, file_schema, file_name) for name in names]

@@ -111,15 +111,15 @@ _ZERO_SLOT: Final = bytes(SLOT_BYTES)
 
 
 def row_hash(row: _Buffer) -> int:
-    """Hash a row without its number of fields as the engine does; signed, 32 bits."""
+    """Hash a row without its number of fields as the engine does. Signed, 32 bits."""
     return mmh3.hash(bytes(row), HASH_SEED, signed=True)
 
 
 def read_row(buffer: _Buffer, types: Sequence[DataType]) -> tuple[Value | None, ...]:
     """Read exactly one serialized row, number of fields included.
 
-    Fields of types without values here (ARRAY, MAP, ROW, ...) read as None. Raises CorruptMetadataError if another
-    number of fields, or a value outside the row.
+    Fields of types without values here (ARRAY, MAP, ROW, ...) read as None. Raises CorruptMetadataError if
+    another number of fields, or a value outside the row.
     """
     row = read_row_bytes(buffer, len(types))
     null_bits = int.from_bytes(row[: slots_start(len(types))], "little") >> 8
@@ -162,7 +162,7 @@ def serialize_row(values: Sequence[Value | None], types: Sequence[DataType]) -> 
 def write_row(values: Sequence[Value | None], types: Sequence[DataType]) -> bytes:
     """Write a row without its number of fields, byte for byte as the engine does.
 
-    ``values`` has a value or None per type, each in the type's range; None for types without values.
+    ``values`` has a value or None per type, each in the type's range. None stands for types without values.
     """
     slots_at = slots_start(len(types))
     row = bytearray(slots_at + SLOT_BYTES * len(types))

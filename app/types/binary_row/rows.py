@@ -1,7 +1,7 @@
 """Reads and writes many binary rows, field by field; :mod:`app.types.binary_row.row` has the layout.
 
-Written rows of one length form a matrix. Without strings over 7 bytes all rows have one length; otherwise
-there is a matrix per length, a multiple of 8. Reading checks all rows before it looks at any; it reports the
+Written rows of one length form a matrix. Without strings over 7 bytes all rows have one length. Otherwise
+there is a matrix per length, a multiple of 8. Reading checks all rows before it looks at any. It reports the
 first broken row, or marks the broken ones. pypaimon up to 1.4.2 breaks DECIMAL of more than 18 digits and
 timestamps of more than three: it writes them into their slots, like shorter ones.
 """
@@ -62,7 +62,7 @@ class FieldValues:
     """One field of n rows.
 
     ``values``, shape (n,), are in the form of :mod:`app.types.values`, or narrower integers and floats, in
-    the type's range; they are undefined where ``is_null``, shape (n,).
+    the type's range. They are undefined where ``is_null``, shape (n,).
     """
 
     type: DataType
@@ -224,7 +224,7 @@ _SLOT_DTYPES: Final = {root: np.dtype(f"<{code}") for root, code in SLOT_CODES.i
 class RowColumns:
     """Serialized rows with the same fields.
 
-    ``rows`` include the number of fields, shape (n,); ``name_of`` names a row in messages by its position.
+    ``rows`` include the number of fields, shape (n,). ``name_of`` names a row in messages by its position.
     """
 
     rows: BytesColumn
@@ -250,7 +250,7 @@ class RowColumns:
 
         Return values in the form of :mod:`app.types.values`, and a mask of those valid, shape (n,): neither
         null nor unreadable, and none for types without values. ``unreadable``, shape (n,), collects values
-        that are not inside their row, or invalid; without it they raise CorruptMetadataError.
+        that are not inside their row, or invalid. Without it they raise CorruptMetadataError.
         """
         root, slot_at = data_type.root, self._slot_at(index)
         if root in NESTED_ROOTS:

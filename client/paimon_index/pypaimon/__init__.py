@@ -1,4 +1,4 @@
-"""Reads with pypaimon by the service's plans; needs the extra ``pypaimon`` of this distribution."""
+"""Reads with pypaimon by the service's plans. Needs the extra ``pypaimon`` of this distribution."""
 
 from paimon_index.pypaimon.planning import UnplannedWarning, planned
 

@@ -62,7 +62,7 @@ def planned(
     Its read builders need the same ``with_filter(predicate)``. The table is returned unchanged if the service
     keeps most files or, with an :class:`UnplannedWarning`, if it cannot plan in time. ``table`` is
     pypaimon's, and ``predicate`` of its ``new_read_builder().new_predicate_builder()``. Several URLs are
-    tried in turn; without ``warehouse`` the table's URL determines it.
+    tried in turn. Without ``warehouse`` the table's URL determines it.
 
     Raises TypeError or ValueError if an argument is none that could ever be planned with.
     """
@@ -175,7 +175,7 @@ def _pruned(table: Any, predicate: Any, own: Any, files: dict[str, bytes]) -> An
 
 
 def _read_builder(table: Any, ranges: Sequence[Sequence[int]]) -> Any:
-    """Make the table's read builder; its scans return these row ids where they would ask indexes."""
+    """Make the table's read builder. Its scans return these row ids where they would ask indexes."""
     builder = type(table).new_read_builder(table)
     builder.new_scan = partial(_scan, builder, ranges)
     return builder

@@ -85,7 +85,7 @@ def aggregate(  # noqa: PLR0913 - each is a part of one question
     The columns are those of ``SELECT group_by, aggregates FROM table WHERE where GROUP BY group_by``. Spark
     reads the files that the service leaves open. It reads all files that the condition allows if the parts
     would not add up, or if the service refuses or does not answer. Indexes give counts by one column.
-    ``deadline_seconds`` is the time for the answer, and again for the plan of the files to read; other
+    ``deadline_seconds`` is the time for the answer, and again for the plan of the files to read. Other
     arguments and exceptions are those of :func:`read_table`.
     """
     check_session(spark)
@@ -241,7 +241,7 @@ def _settled(
 
 
 def _text(value: Any, length: int = 0) -> str | None:
-    """Text that Spark casts to the value's type; texts of CHAR are padded."""
+    """Text that Spark casts to the value's type. Texts of CHAR are padded."""
     match value:
         case None:
             return None

@@ -1,7 +1,7 @@
 """Paimon's column types in Spark, and the changes of a type that a file may be read through.
 
 A type is text as in schema files (``DECIMAL(9, 2) NOT NULL``) or an object for nested ones. Both readers
-return a file's columns in the file's own types; Spark then casts them to the table's. Only changes for which
+return a file's columns in the file's own types. Spark then casts them to the table's. Only changes for which
 Spark and the engine give equal values are accepted: wider numbers, decimals and texts, numbers and booleans
 as text, and rows with added fields. All others are refused.
 """
@@ -55,7 +55,7 @@ _UNBOUNDED: Final = 0x7FFFFFFF
 class SimpleType:
     """A type without parts.
 
-    ``size`` is the precision of decimals and timestamps, and the length of texts and bytes; 0 for others.
+    ``size`` is the precision of decimals and timestamps, and the length of texts and bytes. 0 for others.
     """
 
     root: str
@@ -76,7 +76,7 @@ class SimpleType:
 
 
 def spark_type(written: str | dict[str, Any]) -> DataType:
-    """Spark's type of a column, with nullable parts; UnsupportedTableError if there is none."""
+    """Spark's type of a column, with nullable parts. UnsupportedTableError if there is none."""
     if isinstance(written, str):
         simple = SimpleType.parse(written)
         if simple.root == "DECIMAL":
@@ -100,7 +100,7 @@ def spark_type(written: str | dict[str, Any]) -> DataType:
 
 
 def char_length(written: str | dict[str, Any]) -> int | None:
-    """Length of a CHAR column, to which Spark pads; None for other types."""
+    """Length of a CHAR column, to which Spark pads. None for other types."""
     simple = SimpleType.parse(written) if isinstance(written, str) else None
     return simple.size if simple is not None and simple.root == "CHAR" else None
 

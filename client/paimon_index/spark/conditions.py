@@ -100,9 +100,9 @@ class _UndecidedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition; ``predicate`` is the service's JSON, None if no file can be skipped by it.
+    """A condition. ``predicate`` is the service's JSON, None if no file can be skipped by it.
 
-    ``names`` has the columns that it uses; None if they are unknown. ``fields`` are those it was read for.
+    ``names`` has the columns that it uses. None if they are unknown. ``fields`` are those it was read for.
     """
 
     predicate: _Json | None
@@ -185,7 +185,7 @@ def _empty(spark: SparkSession, fields: Sequence[SchemaColumn]) -> DataFrame:
 
 
 def _columns_of(nodes: list[_Json]) -> frozenset[str] | None:
-    """Return the columns that an analysed plan filters by; None if it has more than filters."""
+    """Return the columns that an analysed plan filters by. Return None if it has more than filters."""
     if any(node["num-children"] > 1 for node in nodes):
         return None
     expressions = [each for node in nodes for each in node.get("condition", ())]
@@ -195,7 +195,7 @@ def _columns_of(nodes: list[_Json]) -> frozenset[str] | None:
 
 
 def _predicate(plan: Any, fields: Mapping[str, SchemaColumn]) -> _Json | None:
-    """Return the predicate of an optimized plan; None if every row may meet it."""
+    """Return the predicate of an optimized plan. Return None if every row may meet it."""
     nodes = json.loads(plan.toJSON())
     if any(node["num-children"] > 1 for node in nodes):
         return _unknown("a join that Spark makes of the condition")
@@ -392,7 +392,7 @@ class _Filter:
 
 
 def _kind(node: _Json) -> str:
-    """Return the simple name of a class of Spark's; a library's own class has none that is known."""
+    """Return the simple name of a class of Spark's. A library's own class has none that is known."""
     package, _, name = str(node["class"]).rpartition(".")
     return name if package.startswith(_PACKAGES) else node["class"]
 

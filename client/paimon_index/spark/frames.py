@@ -57,7 +57,7 @@ class Frames:
         self._fields = [field for field in scan.schema.fields if field.name in names or field.name in keys]
 
     def rows(self) -> DataFrame:
-        """All rows, with the requested columns in the schema's order; CHAR is padded as Spark pads it."""
+        """All rows, with the requested columns in the schema's order. CHAR is padded as Spark pads it."""
         plain: list[DataFrame] = []
         merging: list[DataFrame] = []
         for reader, schema_id, file_format, is_plain, files in self.groups():
@@ -209,7 +209,7 @@ def quoted(name: str) -> str:
 
 
 def _converted(column: Column, old: DataType, target: DataType) -> Column:
-    """Cast a file's values to the table's type; added fields of rows are null."""
+    """Cast a file's values to the table's type. Added fields of rows are null."""
     match old, target:
         case _ if old == target:
             return column

@@ -38,8 +38,8 @@ _KEY: Final = "_paimon_index_key"
 class KeyLists:
     """The lists of one read: keys by the name of their column.
 
-    Raises ValueError if keys are not of one type, or a DataFrame has not exactly one column. Raises TypeError if the
-    lists have no names.
+    Raises ValueError if keys are not of one type, or a DataFrame has not exactly one column. Raises TypeError
+    if the lists have no names.
     """
 
     def __init__(self, lists: Mapping[str, Keys]) -> None:
@@ -59,7 +59,7 @@ class KeyLists:
     def to_send(self, client: Client) -> dict[str, pa.ChunkedArray | list[Any]] | None:
         """Return the lists to send: the shortest first, up to the service's limit of values.
 
-        DataFrames are computed here; short results are kept, so that they are not computed again.
+        DataFrames are computed here. Short results are kept, so that they are not computed again.
         """
         if not self.columns:
             return None
@@ -135,7 +135,7 @@ def _array(name: str, keys: Sequence[Any] | pa.Array | pa.ChunkedArray) -> pa.Ch
 
 
 def _spark_type(arrow: pa.DataType) -> spark_types.DataType:
-    """Spark's type of keys; times without a zone stay so, whatever the session prefers."""
+    """Spark's type of keys. Times without a zone stay so, whatever the session prefers."""
     is_local = pa.types.is_timestamp(arrow) and arrow.tz is None
     return from_arrow_type(arrow, prefer_timestamp_ntz=is_local)
 

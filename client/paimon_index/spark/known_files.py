@@ -4,7 +4,7 @@
 TABLE`` and ``spark.catalog.refreshByPath`` rebuild its list of files without those that are missing then. So
 the list is written in the form in which a streaming query records the completed files of a directory: a log
 below ``_spark_metadata``. Spark reads the log once, when it makes the DataFrame, takes names and sizes from
-it, and refreshes nothing later; then the directory is removed.
+it, and refreshes nothing later. Then the directory is removed.
 
 A missing or broken file is an error, whatever the session's settings say about such files.
 """

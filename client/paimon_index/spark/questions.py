@@ -45,7 +45,7 @@ _FEW: Final = 0.1
 class Scan:
     """The schemas of a table, and a row of ``files`` for each file to read.
 
-    ``rows`` has by file name the rows to read, or to leave out if ``are_deleted``; other files are read
+    ``rows`` has by file name the rows to read, or to leave out if ``are_deleted``. Other files are read
     whole.
     """
 
@@ -157,7 +157,7 @@ def ask(  # noqa: PLR0913 - each is a part of one question
 
 
 def pinned(version: VersionOptions, facts: PlanFacts) -> VersionOptions:
-    """Selector of the planned version; a tag stays, since its snapshot may have expired."""
+    """Selector of the planned version. A tag stays, since its snapshot may have expired."""
     return version if version.get("tag") is not None else {**version, "snapshot_id": facts.snapshot_id}
 
 
@@ -191,7 +191,7 @@ def needed(
     columns: Sequence[str] | None,
     listed: Collection[str] = (),
 ) -> set[str]:
-    """Columns to read: ``columns``, those with keys, and those that a condition uses; None stands for all."""
+    """Columns to read: ``columns``, those with keys, and those that a condition uses. None stands for all."""
     names = {field.name for field in schema.fields}
     if columns is None or used is None:
         return names
@@ -200,7 +200,7 @@ def needed(
 
 
 def resolved(schema: Schema, name: str) -> str:
-    """Return a column in the schema's spelling; ValueError if there is none."""
+    """Return a column in the schema's spelling. ValueError if there is none."""
     names = [field.name for field in schema.fields]
     for candidate in (name, *names):
         if candidate in names and candidate.lower() == name.lower():

@@ -55,13 +55,13 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
     ``url``: base URL of the service, or several.
     ``table``: ``warehouse.database.table``, with the service's name of the warehouse.
     ``where``: a condition as text, as after WHERE, or an expression of Spark.
-    ``in_lists``: keys by column, such as those of a join's small side; a row must have one of each list. Keys
+    ``in_lists``: keys by column, such as those of a join's small side. A row must have one of each list. Keys
     are Python values, an Arrow array, or a DataFrame of one column, which is computed here.
-    ``columns``: columns in the order of the result; default: all.
-    ``snapshot_id``: version to read; default: the latest.
+    ``columns``: columns in the order of the result. Default: all.
+    ``snapshot_id``: version to read. Default: the latest.
     ``tag``: version to read, in place of a snapshot.
     ``branch``: default: the main one.
-    ``token``: secret for the service; it stays in the driver.
+    ``token``: secret for the service. It stays in the driver.
     ``reader``: ``auto`` reads most files with Spark's own readers; by positions, in Python, it reads files
     with deleted rows, few rows of many bytes, and many small objects of S3. ``rows`` reads all files by
     positions.
@@ -71,7 +71,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
 
     Raises ServiceError if the service answers with a problem. Raises UnavailableError if it does not answer.
     Raises UnsupportedSessionError if the session is one of Spark Connect. Raises UnsupportedTableError if the
-    rows might differ from the engine's; nothing is read. Raises TypeError or ValueError if an argument is
+    rows might differ from the engine's. Nothing is read. Raises TypeError or ValueError if an argument is
     invalid, or a column is unknown.
     """
     check_session(spark)
@@ -116,7 +116,7 @@ def matching_rows(
     branch: str | None,
     where: Where | None,
 ) -> DataFrame:
-    """Rows of a scan that meet a condition; ``names`` has its columns, which ``branch`` may qualify."""
+    """Rows of a scan that meet a condition. ``names`` has its columns, which ``branch`` may qualify."""
     rows = Frames(spark, scan, names, access).rows()
     return _matching(named(spark, rows, scan.table, branch, where), where)
 

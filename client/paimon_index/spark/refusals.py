@@ -1,4 +1,4 @@
-"""Tables and sessions whose rows might differ from the engine's; every exception names another reader."""
+"""Tables and sessions whose rows might differ from the engine's. Every exception names another reader."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def check_word(name: str, word: str, words: Sequence[str]) -> None:
 
 
 def checked_names(name: str, names: Sequence[str]) -> list[str]:
-    """Return an argument that lists column names; raises TypeError if it is anything else."""
+    """Return an argument that lists column names. Raises TypeError if it is anything else."""
     if isinstance(names, str):
         raise TypeError(f"{name} is a list of names, such as [{names!r}], found a text")
     listed = list(names)

@@ -63,7 +63,7 @@ def row_tasks(
 ) -> DataFrame:
     """Rows of files, each given with the bytes that reading it takes.
 
-    ``schema`` has the columns by their names in the files; ``stores`` has filesystem settings by bucket.
+    ``schema`` has the columns by their names in the files. ``stores`` has filesystem settings by bucket.
     """
     for module in WORKER_MODULES:
         cloudpickle.register_pickle_by_value(module)

@@ -54,8 +54,8 @@ _SECONDS: Final = re.compile(r"\d+(\.\d+)?")
 def register(spark: SparkSession) -> None:
     """Register the source in a session of Spark 4 under the name ``paimon_index``.
 
-    With Spark Connect, this package must be installed where the server plans. Raises UnsupportedSessionError if
-    the Python that Spark makes sources in lacks this package.
+    With Spark Connect, this package must be installed where the server plans. Raises UnsupportedSessionError
+    if the Python that Spark makes sources in lacks this package.
     """
     if not is_classic(spark):
         spark.dataSource.register(PaimonIndexSource)
@@ -76,7 +76,7 @@ def register(spark: SparkSession) -> None:
 
 
 class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are not read
-    """A table, or the rows of a condition; see :class:`SourceOptions`.
+    """A table, or the rows of a condition. See :class:`SourceOptions`.
 
     ``task_sizes``: approximate limit of bytes of one task, and the number of tasks that run side by side.
     """
@@ -95,7 +95,7 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
         return PlannedSource.name()
 
     def schema(self) -> StructType:
-        """Columns of the table; plans the read."""
+        """Columns of the table. Plans the read."""
         with _one_sentence():
             scan = _scan(self._options)
             columns = columns_of(scan.schema, self._options.columns)
@@ -129,9 +129,9 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """Options of a read; None stands for a default.
+    """Options of a read. None stands for a default.
 
-    Only rows that meet ``where`` are returned; rows that cannot meet ``prune`` may be left out. The service
+    Only rows that meet ``where`` are returned. Rows that cannot meet ``prune`` may be left out. The service
     reads both, since no session is at hand here: its text has no functions, and its instants an offset.
     """
 
@@ -148,7 +148,7 @@ class SourceOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Self:
-        """Read options; raises ValueError if one is missing, unknown, or malformed."""
+        """Read options. Raises ValueError if one is missing, unknown, or malformed."""
         options = {name.lower(): value for name, value in given.items()}
         names = [field.name for field in fields(cls)]
         for name in sorted(options.keys() - set(names)):
@@ -191,7 +191,7 @@ class SourceOptions:
 
 
 def _names(written: str) -> tuple[str, ...]:
-    """Split names at commas; names with commas stand in back quotes, as in Spark."""
+    """Split names at commas. Names with commas stand in back quotes, as in Spark."""
     names, at = [], 0
     while at < len(written):
         match = _NAME.match(written, at)

@@ -60,7 +60,7 @@ class PlannedSource(DataSource):  # type: ignore[misc] # pyspark's types are not
 
 
 class FilesReader(DataSourceReader):  # type: ignore[misc] # pyspark's types are not read
-    """Reads the files of a plan; see :class:`PlannedSource` for the arguments."""
+    """Reads the files of a plan. See :class:`PlannedSource` for the arguments."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class FilesReader(DataSourceReader):  # type: ignore[misc] # pyspark's types are
         return [InputPartition(files) for files in self._tasks]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one task; Spark passes None if there are no tasks."""
+        """Yield the rows of one task. Spark passes None if there are no tasks."""
         yield from gathered(self._batches(partition.value if partition is not None else ()))
         forget_zip_finders()
 
@@ -102,7 +102,7 @@ class FilesReader(DataSourceReader):  # type: ignore[misc] # pyspark's types are
 
 
 def _converted(column: pa.Array, target: pa.DataType, char_length: int | None) -> pa.Array:
-    """Cast values to the table's type; all casts here are lossless, or round as Java does."""
+    """Cast values to the table's type. All casts here are lossless, or round as Java does."""
     if column.type != target:
         column = pc.cast(column, target, safe=False)
     if char_length is not None:

@@ -64,7 +64,7 @@ class StoreAccess:
         self._spark = spark
 
     def settings(self, uris: Iterable[str]) -> dict[str, StoreSettings]:
-        """Arguments of pyarrow by bucket; buckets without any are left to the environment."""
+        """Arguments of pyarrow by bucket. Buckets without any are left to the environment."""
         buckets = {bucket for uri in uris if (bucket := bucket_of(uri)) is not None}
         translated = {bucket: pyarrow_settings(bucket, self._hadoop) for bucket in buckets}
         return {bucket: each for bucket, each in translated.items() if each is not None}
@@ -82,7 +82,7 @@ class StoreAccess:
 
 
 def bucket_of(uri: str) -> str | None:
-    """Return the S3 bucket of a URI; None for other stores."""
+    """Return the S3 bucket of a URI. Return None for other stores."""
     scheme, _, rest = uri.partition("://")
     return rest.partition("/")[0] if scheme in S3_SCHEMES else None
 
@@ -119,7 +119,10 @@ def pyarrow_settings(bucket: str, hadoop: Mapping[str, str]) -> StoreSettings | 
 
 
 def _credentials(providers: set[str], key: str, secret: str, token: str) -> StoreSettings | None:
-    """Return the credentials, or nothing if the environment has them; None if another source has them."""
+    """Return the credentials, or nothing if the environment has them.
+
+    Return None if another source has them.
+    """
     if not providers <= _OF_SETTINGS | _OF_ENVIRONMENT | _OF_NOBODY:
         return None
     if key and secret and (not providers or providers & _OF_SETTINGS):
@@ -133,7 +136,7 @@ def _credentials(providers: set[str], key: str, secret: str, token: str) -> Stor
 
 
 def _place(endpoint: str, region: str, *, is_secure: bool) -> StoreSettings:
-    """Endpoint and region of the store; an endpoint of AWS itself is reduced to its region."""
+    """Endpoint and region of the store. An endpoint of AWS itself is reduced to its region."""
     protocol, _, host = endpoint.rstrip("/").rpartition("://")
     of_aws = _AWS_ENDPOINT.fullmatch(host)
     if of_aws is not None:

@@ -92,10 +92,10 @@ def _as_one(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def read_file(file: FileRows, schema: pa.Schema, filesystems: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of one file; cache opened filesystems by the front of their URIs.
+    """Yield the rows of one file. Cache opened filesystems by the front of their URIs.
 
-    Raises FileNotFoundError if the file is gone. Raises ValueError if pyarrow has no filesystem for the URI, or a
-    position lies behind the file's end.
+    Raises FileNotFoundError if the file is gone. Raises ValueError if pyarrow has no filesystem for the URI,
+    or a position lies behind the file's end.
     """
     uri, file_format, packed, is_deleted = file
     positions = None if packed is None else memoryview(packed).cast("q")
@@ -207,7 +207,7 @@ def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _opened(uri: str, filesystems: dict[str, Any]) -> tuple[Any, str]:
-    """Filesystem and path of a URI; the path is not percent-decoded, as in the engine."""
+    """Filesystem and path of a URI. The path is not percent-decoded, as in the engine."""
     scheme, _, rest = uri.partition(":")
     scheme = "s3" if scheme in S3_SCHEMES else scheme
     authority, _, path = rest.removeprefix("//").partition("/")
@@ -233,7 +233,7 @@ def opened_stores(settings: Mapping[str, StoreSettings]) -> dict[str, Any]:
 
 
 def _bucket(bucket: str, settings: StoreSettings) -> fs.S3FileSystem:
-    """Open a bucket; settings win over AWS's environment variables, of which pyarrow reads a part."""
+    """Open a bucket. Settings win over AWS's environment variables, of which pyarrow reads a part."""
     arguments = dict(settings)
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if endpoint and "endpoint_override" not in arguments:

@@ -4,7 +4,7 @@ Pickled by value together with :mod:`paimon_index.spark.worker`. pyarrow decompr
 imported only to read an Avro file.
 
 The records of a block are read as one Avro array: the count, the block's bytes, and an end mark. The schema
-is the file's own, without logical types except decimals; Arrow then applies these to plain numbers. Paimon
+is the file's own, without logical types except decimals. Arrow then applies these to plain numbers. Paimon
 writes these types:
 
 =================================== ========================================================================
@@ -71,8 +71,8 @@ def avro_blocks(
 ) -> Iterator[tuple[int, Callable[[], pa.Table]]]:
     """Yield row counts of blocks, and functions that read them in the file's types.
 
-    Columns that the file lacks are left out. Raises ValueError if it is no Avro file as Paimon writes it, or it
-    is damaged. Raises ModuleNotFoundError if fastavro is not installed here.
+    Columns that the file lacks are left out. Raises ValueError if it is no Avro file as Paimon writes it, or
+    it is damaged. Raises ModuleNotFoundError if fastavro is not installed here.
     """
     stream = pa.BufferedInputStream(source, _BUFFER_BYTES)
     if _take(stream, len(_MAGIC)) != _MAGIC:
@@ -128,7 +128,7 @@ def _header(stream: Any) -> dict[str, bytes]:
 
 
 def _number(stream: Any, *, may_end: bool = False) -> int | None:
-    """Read a number; None at the end of the file if ``may_end``."""
+    """Read a number. None at the end of the file if ``may_end``."""
     packed = 0
     for place in range(_LONGEST):
         byte: bytes = stream.read(1)
@@ -211,7 +211,7 @@ def _present(schema: Any) -> Any:
 def _column(schema: Any, target: pa.DataType) -> tuple[pa.DataType, _Shaping | None]:
     """Arrow type of a column in the file, and a converter of fastavro's values, if any is needed.
 
-    ``target``: the final type; an array of pairs may be a map of it.
+    ``target``: the final type. An array of pairs may be a map of it.
     """
     schema = _present(schema)
     match schema:
@@ -245,7 +245,7 @@ def _column(schema: Any, target: pa.DataType) -> tuple[pa.DataType, _Shaping | N
 
 
 def _pairs(of_key: _Shaping | None, of_value: _Shaping | None) -> _Shaping:
-    """Make a converter of maps to lists of pairs, which Arrow expects; null stays null."""
+    """Make a converter of maps to lists of pairs, which Arrow expects. Null stays null."""
 
     def shaped(value: Any) -> Any:
         if value is None:
