@@ -1,7 +1,7 @@
 """Configuration of dataclasses that are answers.
 
 OpenAPI is generated from their annotations and from the texts below their members. A member whose default is
-None is left out of JSON if it is None. Every other member is always present.
+None is omitted from JSON if it is None. Every other member is always present.
 """
 
 from typing import Final

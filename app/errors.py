@@ -127,7 +127,7 @@ class NotFoundError(PaimonIndexError):
 class UnknownPlaceError(NotFoundError):
     """A warehouse or database that does not exist.
 
-    ``existing``: existing names, which the message leaves out; :meth:`naming` adds those that the caller may
+    ``existing``: existing names, which the message omits; :meth:`naming` adds those that the caller may
     see. ``warehouse``: the warehouse that lacks the database.
     """
 

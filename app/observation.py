@@ -79,8 +79,8 @@ class StorageCall:
 class PlanObserved:
     """Totals of a plan.
 
-    ``skipped``: files left out, by step and kind of index. The latter is empty for other steps.
-    ``files_spared``: files that indexes left out. 0 for further pages of a plan.
+    ``skipped``: files pruned, by step and kind of index. The latter is empty for other steps.
+    ``files_spared``: files that indexes pruned. 0 for further pages of a plan.
     """
 
     files: int

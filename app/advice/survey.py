@@ -1,7 +1,7 @@
 """Surveys the file indexes of a table by manifests and index heads.
 
 Heads are read for a sample of data files, spread evenly over the table. Counts from manifests cover all
-files. A few bitmaps of each column are asked for their cardinality.
+files. A few bitmaps of each column are read for their cardinality.
 """
 
 from __future__ import annotations

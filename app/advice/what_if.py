@@ -349,7 +349,7 @@ class _Trial:
             row_count = int(version.files().columns.row_counts[file])
             if table.num_rows != row_count:
                 raise CorruptFileError(f"expected {row_count} rows, found {table.num_rows}").at(path)
-            # Under this claim nothing may be asked of a cache, which could wait for memory.
+            # Under this claim nothing may be loaded into a cache, which could wait for memory.
             yield claim, {name: table[name] for name in table.column_names}
 
     def _names_in_file(self, written: TableSchema, names: set[str]) -> list[str]:

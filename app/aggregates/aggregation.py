@@ -42,7 +42,7 @@ from app.work import LEDGER, Claim
 def aggregate(version: Version, request: AggregateRequest, limits: Limits) -> AggregateAnswer:
     """Compute the aggregates of a version. Ignore the request's selector.
 
-    Raises FilterError if the filter cannot be read, a column is missing, or groups are asked for more than
+    Raises FilterError if the filter cannot be read, a column is missing, or groups have more than
     counts. Raises RequestError if a function or a group is not defined for its column, or a sum exceeds its
     type. Raises UnsupportedFormatError if several files of the table hold parts of the same rows.
     """

@@ -1,7 +1,7 @@
 """Values of columns, as far as file indexes, statistics and partitions determine them.
 
-Groups and extremes are of values as Spark reads them: it pads CHAR(n) to n characters and cuts timestamps to
-microseconds. Writers may not pad, and keep up to nine digits, so different stored values may be one.
+Compares values as Spark reads them: it pads CHAR(n) to n characters and cuts timestamps to
+microseconds. Writers may not pad, and keep up to nine digits, so stored values that differ can be equal.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class Ends:
         )
 
     def around(self, function: Function, settled: Value | None) -> tuple[Value | None, Value | None]:
-        """Return the range of a MIN or MAX that is ``settled`` without open files."""
+        """Widen ``settled``, the MIN or MAX over decided files, by the bounds of the open ones."""
         if settled is None:
             return self.low, self.high
         if function is Function.MIN:

@@ -94,7 +94,7 @@ class Mismatch:
 
     row: int
     lost: bool  # The index skips this matching row; else it names a row that does not match.
-    question: str  # The condition asked, as the end of SQL's.
+    question: str  # The condition evaluated, as the end of SQL's.
 
 
 def find_mismatch(

@@ -35,7 +35,7 @@ class Command(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
-            # typer's releases differ in the library that raises them, so they are told by name.
+            # typer's releases differ in the library that raises them, so they are identified by name.
             kind, members = type(error).__name__, vars(error)
             if kind == "NoSuchOption":
                 self._refuse(ctx.command_path, str(members["option_name"]))

@@ -88,7 +88,7 @@ def serve(  # noqa: PLR0913 - a parameter for each flag
 
 
 def run_service(settings: Settings, greet: Callable[[Settings, IndexService], None]) -> None:
-    """Call ``greet`` and serve until the process is told to stop. Raises SettingsError if it cannot."""
+    """Call ``greet`` and serve until the process has to stop. Raises SettingsError if it cannot."""
     _check_address(settings)
     _check_certificate(settings)
     _check_port(settings)

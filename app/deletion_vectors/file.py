@@ -13,7 +13,7 @@ offset  width  meaning
 record  width  meaning
 ======  =====  ===========================================================================================
 0       i32    size S of the data
-4       S      data: a 32-bit or a 64-bit vector, told apart by its magic; one file may hold both
+4       S      data: a 32-bit or a 64-bit vector, distinguished by its magic; one file may hold both
 4 + S   i32    CRC-32 of the data
 ======  =====  ===========================================================================================
 

@@ -120,7 +120,7 @@ def _read_entry(data: memoryview, at: int) -> tuple[int, BitMap, int]:
 
 
 def _fill_gaps(portable: bytes) -> bytes:
-    """Add the empty keys that the portable form of 64-bit Roaring leaves out."""
+    """Add the empty keys that the portable form of 64-bit Roaring omits."""
     empty = BitMap().serialize()
     entries: list[bytes] = []
     at = _COUNT.size

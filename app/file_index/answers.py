@@ -216,9 +216,9 @@ class Step:
 
     Attributes:
         column: the column or map key. None for a part of the filter that names none.
-        index: kind of the index. None if no index of the column could be asked.
-        outcome: ``rows`` if positions came back, ``unknown`` if no index was asked.
-        evidence: reason why no index was asked, or the conclusion from earlier steps.
+        index: kind of the index. None if no index of the column could be evaluated.
+        outcome: ``rows`` if positions came back, ``unknown`` if no index was evaluated.
+        evidence: reason why no index was evaluated, or the conclusion from earlier steps.
         fpp: probability that a bloom filter passes a value that the file lacks. None for other kinds.
     """
 
@@ -274,7 +274,7 @@ class RowIndex(Protocol):
         """Rows that have one of ``keys``, which ascend."""
 
     def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
-        """Rows with a key from ``start`` up to, but without, ``stop``. None leaves a side open."""
+        """Rows with a key in [start, stop). None means unbounded."""
 
     def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
         """Yield the keys of ``rows`` (None: of all rows), ascending, with the number of rows of each."""
@@ -333,7 +333,7 @@ class RowStack(ABC, Generic[_KnownRows]):
 
     @abstractmethod
     def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
-        """Files with a key from ``start`` up to, but without, ``stop``. None leaves a side open."""
+        """Files with a key in [start, stop). None means unbounded."""
 
     def answers(self, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime) -> Answers:
         """Answer a condition for each of ``files``, in their order."""

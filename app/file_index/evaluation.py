@@ -103,8 +103,8 @@ def evaluate(
     """Find the rows of one file that can satisfy a predicate.
 
     ``row_count``: rows of the file, if known. Every index must agree with it. ``trace``: gets a step for
-    every question asked. Raises CorruptIndexError if an index that had to be asked is broken. The file has to
-    be kept.
+    every index evaluated. Raises CorruptIndexError if an index that had to be evaluated is broken. The file
+    has to be kept.
     """
     files, counts = np.array([index.file]), np.array([UNKNOWN_ROW_COUNT if row_count is None else row_count])
     decided = find_rows(predicate, index.stacked, files, counts, steps=None if trace is None else [trace])
@@ -117,8 +117,8 @@ def evaluate(
 class _Evaluation:
     """State of one evaluation. ``at`` are positions in ``files`` throughout.
 
-    ``failed``: bool, shape (k,): files with a broken index, which are asked no further. ``unasked``: bool,
-    shape (k,): files for which time ran out.
+    ``failed``: bool, shape (k,): files with a broken index, which are evaluated no further. ``unasked``:
+    bool, shape (k,): files for which time ran out.
     """
 
     index: StackedIndex
@@ -259,7 +259,7 @@ class _Evaluation:
     def _ask(
         self, leaf: BoundLeaf, kind: str, condition: Condition | None, at: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], AnswerArray]:
-        """Ask one kind of index. Return positions in ``at`` that got an answer, and the answers."""
+        """Evaluate one kind of index. Return positions in ``at`` that got an answer, and the answers."""
         column, form = leaf.field.name, self.form
         extents, files = self.index.extents(column, kind), _take(self.files, at)
         answers = form.everywhere(form.keep, len(at))
@@ -296,7 +296,10 @@ class _Evaluation:
     def _usable(
         self, opened: OpenedStack, leaf: BoundLeaf, kind: IndexKind, at: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Positions in ``at`` of files whose index can be asked. Marks files with a broken one as failed."""
+        """Positions in ``at`` of files whose index can be evaluated.
+
+        Marks files with a broken one as failed.
+        """
         files, counts = _take(self.files, at), _take(self.row_counts, at)
         row_counts = None if opened.stack is None else opened.stack.row_counts
         if row_counts is None and opened.is_whole:

@@ -84,7 +84,7 @@ class FileAnswers(_Form):
     def ask(
         self, stack: FileStack[Any], _: IndexKind, condition: Condition, files: NDArray[np.int64]
     ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
-        """Ask a stack about ``files``. Errors of bitmaps are unknown to it, so there are none."""
+        """Evaluate a stack for ``files``. Errors of bitmaps are unknown to it, so there are none."""
         return stack.answers(condition, files, self.out_of_time), {}
 
     def codes(self, answers: AnswerArray) -> Answers:
@@ -119,7 +119,7 @@ class RowAnswers(_Form):
     def ask(
         self, stack: FileStack[Any], kind: IndexKind, condition: Condition, files: NDArray[np.int64]
     ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
-        """Ask the index of each of ``files``. Return answers, and errors of bitmaps by position."""
+        """Evaluate the index of each of ``files``. Return answers, and errors of bitmaps by position."""
         if not kind.tells_rows:
             decided: AnswerArray = _DECISIONS.take(stack.answers(condition, files, self.out_of_time))
             return decided, {}
@@ -148,8 +148,8 @@ class FileDecisions:
     Attributes:
         answers: int8, shape (k,): a code of :class:`~app.file_index.answers.Answer` for each.
         answered: bool, shape (k,): some index had an answer.
-        unasked: bool, shape (k,): time ran out before all of the filter was asked.
-        errors: errors of indexes that had to be asked, by position of the file. Such files are kept.
+        unasked: bool, shape (k,): time ran out before all of the filter was evaluated.
+        errors: errors of indexes that had to be evaluated, by position of the file. Such files are kept.
         trace: questions in order: kind of index, positions among the k files, and an answer for each.
         rows: rows that can match, by position among the k files, only from :func:`find_rows`.
     """
@@ -176,7 +176,7 @@ class FileDecisions:
             return
         codes = {kind: code for code, kind in enumerate(kinds)}
         by = np.full(len(skip), -1, np.int32)
-        # If several kinds took part, the last one that ruled the file out counts, or else that was asked.
+        # If several kinds took part, the last one that ruled the file out counts, or else that was evaluated.
         for ruled_out in (False, True):
             for kind, at, answers in self.trace:
                 by[at[answers == Answer.SKIP] if ruled_out else at] = codes[kind]

@@ -48,7 +48,7 @@ class FileStack(Protocol[_Index_co]):
 
     @property
     def broken(self) -> NDArray[np.bool_]:
-        """Indexes that cannot be read and must not be asked, shape (m,)."""
+        """Indexes that cannot be read and must not be evaluated, shape (m,)."""
 
     @property
     def nbytes(self) -> int:
@@ -98,7 +98,7 @@ class Kind(str, ABC, Generic[_Index, _Options]):
         return True
 
     def settles(self, condition: Condition) -> bool:
-        """Return True if the answer is exact, so that no other index of the column needs to be asked."""
+        """Return True if the answer is exact, so that no other index of the column needs to be evaluated."""
         return self.tells_rows and condition.exact
 
     def false_positive_rate(self, index: _Index) -> float | None:  # noqa: ARG002 - for subclasses

@@ -209,7 +209,7 @@ class OpenedStack:
 
     @cached_property
     def is_whole(self) -> bool:
-        """True if every file has an index that can be asked."""
+        """True if every file has an index that can be evaluated."""
         return bool(self.sound.all())
 
 

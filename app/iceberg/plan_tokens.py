@@ -35,7 +35,7 @@ from app.work import LEDGER
 
 Number = Annotated[int, Field(ge=0, lt=1 << 63)]
 
-# Characters of a plan id, which is in the path of a request.
+# Longest plan id, in characters: it becomes part of a URL.
 LONGEST_ID: Final = 4_096
 
 _MOST_BYTES: Final = 64 << 20

@@ -13,7 +13,7 @@ files that merge                              clients would read every version o
 deletion vectors, for PyIceberg               it reads whole Puffin files, which the engine's are not
 files of ORC and Avro                         the engine writes no field ids of Iceberg's into them
 files of another type than a column has now   the engine casts, or cuts, what clients do not
-files without ids whose names are ambiguous   their columns are told by their names
+files without ids whose names are ambiguous   their columns are identified by their names
 changes that are more than appended files     the new rows are not those of whole files
 ============================================  ===================================================
 """

@@ -321,7 +321,7 @@ class ReadColumns:
         return self._one_of(lambda columns: columns.of_id(number))
 
     def listed(self, names: Sequence[str]) -> list[DataField]:
-        """List the planned columns that ``names`` resolve to. Nested and unknown names are left out."""
+        """List the planned columns that ``names`` resolve to. Nested and unknown names are omitted."""
         # Loops run over columns, since names may be many, repeated or unknown.
         folded_names = set(map(self.every[0].fold, names))
         ids = {

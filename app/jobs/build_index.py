@@ -109,7 +109,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
     ``take_off``: column and kind of each index that files lose.
     ``missing_only``: skips files that have any index.
     ``rebuild``: includes files that have the declared indexes.
-    ``anyway``: commits even if an index is larger than the data files beside it.
+    ``anyway``: commits even if an index is larger than the data files next to it.
 
     Raises JobError if an index is larger than that. Nothing is committed. Bloom filters, whose size the
     options tell, are refused before the first task. Notes of the error are options to add.
@@ -359,7 +359,7 @@ def _defines_index(option: str) -> bool:
 
 
 def has_index(entry: ManifestEntry) -> bool:
-    """Return True if a data file has a file index, embedded or beside it, with at least one column."""
+    """Return True if a data file has a file index, embedded or next to it, with at least one column."""
     file = entry.file
     if file.embedded_index is not None:
         # An index without columns only gives its entry a new identity.

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DeleteReport:
-    """Result of a job. ``rows_deleted`` leaves out matching rows that were deleted before."""
+    """Result of a job. ``rows_deleted`` excludes matching rows that were deleted before."""
 
     snapshot_id: int | None
     files_total: int

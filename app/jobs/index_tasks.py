@@ -181,9 +181,9 @@ def audit_file(task: AuditTask) -> AuditedFile:
 def options_in_file(
     options: FileIndexOptions, schema: TableSchema, file_schema: TableSchema, written: tuple[str, ...] | None
 ) -> FileIndexOptions:
-    """Translate options to the names and types of the file's columns. Leave out others.
+    """Translate options to the names and types of the file's columns. Omit others.
 
-    A column is found by its id. An index is left out if the file lacks the column, or if the index does not
+    A column is found by its id. An index is omitted if the file lacks the column, or if the index does not
     take the type that the column had.
     """
     indexes = []

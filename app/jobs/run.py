@@ -102,7 +102,7 @@ class FilesOfRun:
 
     Iteration first waits for the end of the tasks. If some were killed, it lists directories until nothing
     new appears. ``listed``: returns the paths of all files in the directories that the run may write to.
-    ``named``: names of files that a snapshot names, which are left out.
+    ``named``: names of files that a snapshot names, which are skipped.
     """
 
     run: JobRun

@@ -13,7 +13,7 @@ metadata.stats-mode                           truncate(16)        ``none``, ``co
                                                                   ``full``
 fields.<column>.stats-mode                    metadata.stats-mode mode of one column
 metadata.stats-keep-first-n-columns           -1                  columns that get statistics; -1 for all
-metadata.stats-dense-store                    true                statistics leave out columns without any
+metadata.stats-dense-store                    true                statistics omit columns without any
 sequence.field                                none                columns that order the versions of a key
 sequence.field.sort-order                     ascending           or ``descending``
 manifest.format                               avro                no other one is written

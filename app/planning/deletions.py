@@ -28,7 +28,7 @@ _FILES_AT_ONCE: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class DeletedPositions:
-    """Deleted positions of one data file. ``positions`` is None where the caller asked for counts only."""
+    """Deleted positions of one data file. ``positions`` is None where the caller requested counts only."""
 
     file_name: str
     partition: Mapping[str, Json]

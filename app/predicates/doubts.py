@@ -10,7 +10,7 @@ CHAR by ``<``, BETWEEN, LIKE and the like   readers pad values, or do not
 text beyond microseconds                    Spark cuts timestamps, also those of a column
 ==========================================  ==================================================================
 
-Binding adds numbers that FLOAT rounds or that lie beyond a type (:data:`ROUNDED`, :data:`BEYOND`).
+Binding adds numbers that FLOAT rounds or that are beyond a type (:data:`ROUNDED`, :data:`BEYOND`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A *bound* predicate names fields by id and type, holds literals in the in-memory form of their type
 (:mod:`app.types.values`) and is in *negation normal form*: NOT has been pushed down to the leaves, so that
-"unknown" (SQL's NULL) and "false" both exclude a row and need not be told apart.
+"unknown" (SQL's NULL) and "false" both exclude a row and need not be distinguished.
 :mod:`app.predicates.binding` makes it from :mod:`app.predicates.unbound`. The types differ, so that
 an unbound predicate cannot be evaluated by mistake.
 

@@ -1,7 +1,7 @@
 """Splits the text of a filter into tokens.
 
 A token is a word, a name in backquotes, a string in single or double quotes, a number, or a sign. Blanks,
-``-- comments`` and ``/* comments */`` separate tokens and are left out. Many plain numbers, or many plain
+``-- comments`` and ``/* comments */`` separate tokens and are skipped. Many plain numbers, or many plain
 strings, of a list are one token, since each value would take two.
 """
 

@@ -11,7 +11,7 @@ __all__ = [
     "Processes",
     # uvicorn's HTTP/1.1 with deadlines for heads and for answers nobody takes.
     "PunctualProtocol",
-    # The state of a process that has been told to end.
+    # The state of a process that is stopping.
     "Stopping",
     # The backlog of connections.
     "accepted_at_once",

@@ -41,7 +41,7 @@ _LOOK_SECONDS: Final = 0.1
 
 
 class Stopping:
-    """State of a process that is told to end. After SIGTERM it accepts requests for ``drain_seconds``."""
+    """State of a process that is stopping. After SIGTERM it accepts requests for ``drain_seconds``."""
 
     def __init__(self, drain_seconds: float) -> None:
         self._drain_seconds = drain_seconds

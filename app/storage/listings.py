@@ -1,7 +1,7 @@
 """Checks that warehouses can be listed: otherwise a missing directory or bucket looks like an empty one.
 
 Object stores have no directories: a prefix without objects equals an empty warehouse. A missing bucket, a
-missing directory of a file system, and a refused listing can be told from it.
+missing directory of a file system, and a refused listing differ from it.
 """
 
 from __future__ import annotations

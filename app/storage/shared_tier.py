@@ -73,7 +73,7 @@ class SharedCacheState:
     hits: int = 0
     """Objects read."""
     misses: int = 0
-    """Objects absent, late, or not asked for because the store fails."""
+    """Objects absent, late, or not requested because the store fails."""
     bytes: int = 0
     """Bytes of the objects read."""
     failures: int = 0

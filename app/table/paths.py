@@ -3,7 +3,7 @@
 ::
 
     <table>/[<data-file.path-directory>/][<partition>/]bucket-<n>/<data file>, <its extra files>
-    <table>/index/<index file>, or beside the data under index-file-in-data-file-dir
+    <table>/index/<index file>, or next to the data under index-file-in-data-file-dir
 
 :mod:`app.table.data_paths` finds existing data files, which other writers may have placed elsewhere.
 """
@@ -52,7 +52,7 @@ class TablePaths:
         return self.global_index_file(entry)
 
     def global_index_file(self, entry: IndexEntry) -> str:
-        """Return the path of a global index file, which is never beside the data."""
+        """Return the path of a global index file, which is never next to the data."""
         return entry.file.external_path or f"{self.directory}/index/{entry.file.file_name}"
 
     def any_index_file(self, entry: IndexEntry) -> str:

@@ -193,7 +193,7 @@ class References:
     def existing_snapshots(
         self, readers: Readers, after: int | None, count: int
     ) -> ListingPart[int, TableSnapshot]:
-        """List a page of snapshots, oldest first, leaving out those that expire meanwhile."""
+        """List a page of snapshots, oldest first, without those that expire meanwhile."""
         return ListingPart.read(self.snapshot_ids(), after, count, self._existing_snapshot, readers)
 
     def at_time(self, millis: int, readers: Readers, count: int) -> TableSnapshot:
@@ -299,7 +299,7 @@ class References:
         return hinted
 
     def _is_there(self, path: str, most_bytes: int) -> bool:
-        # Libraries of object stores also list when asked whether a file exists; a read costs one call.
+        # Libraries of object stores also list to find whether a file exists; a read costs one call.
         return self._storage.start_of(path, most_bytes + 1) is not None
 
     def _read_snapshot(self, snapshot_id: int) -> TableSnapshot:

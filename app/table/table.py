@@ -4,9 +4,9 @@
 
     <warehouse>/<database>.db/<table>/schema/schema-0
     <table>/[<data-file.path-directory>/][<partition>/]bucket-<n>/<data file>, <its extra files>
-    <table>/index/<index file>, or beside the data under index-file-in-data-file-dir
+    <table>/index/<index file>, or next to the data under index-file-in-data-file-dir
 
-A file with an external path is at that path, and its extra files beside it.
+A file with an external path is at that path, and its extra files next to it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The service's log: one line per event, as JSON, or as text for people at a terminal.
 
 Lines of libraries, including uvicorn, take the same form. Text from callers or storage cannot break a line in
-two. Locations of storage and tokens are always left out. Messages of exceptions, which may quote a filter's
+two. Locations of storage and tokens are always omitted. Messages of exceptions, which may quote a filter's
 literals, appear only at the level ``debug``. Repeated lines are dropped after a few, and counted in a later
 one, so that nobody can fill a disk with them.
 """
@@ -196,7 +196,7 @@ class RepeatedLines(logging.Filter):
                     self._forget(record.created)
                 repeats = self._repeats[record.name, text] = _Repeats(record.created)
                 if left_out:
-                    record.msg, record.args = f"{text} ({left_out} lines like this were left out)", ()
+                    record.msg, record.args = f"{text} ({left_out} lines like this were suppressed)", ()
             repeats.times += 1
             return repeats.times <= _REPEATS
 

@@ -56,11 +56,11 @@ class Metrics:
         self.files_kept = counter("plan_files_kept", "Data files that plans kept.")
         self.files_skipped = counter(
             "plan_files_skipped",
-            "Data files that plans left out, by step and kind of index.",
+            "Data files that plans skipped, by step and kind of index.",
             ("step", "index"),
         )
         self.files_spared = counter(
-            "plan_files_spared", "Data files that indexes left out, each plan counted once."
+            "plan_files_spared", "Data files that indexes skipped, each plan counted once."
         )
         self.bytes_spared = counter("plan_bytes_spared", "Bytes of these files.")
         self.rows_selected = counter("plan_rows_selected", "Rows that plans left in kept files.")

@@ -206,7 +206,7 @@ def _search(values: Values, literals: Sequence[Value], side: _Side) -> NDArray[n
         return _search_binary(values, literals, side)
     before = 0
     if values.dtype == np.int64:
-        # Literals beyond int64 cannot be in its array; the smaller ones lie below every value.
+        # Literals beyond int64 cannot be in its array; the smaller ones are below every value.
         before = bisect_left(literals, INT64.min)
         literals = literals[before : bisect_right(literals, INT64.max)]
     # NumPy sorts floating point as SQL does: zeros are equal, NaN is equal to itself and comes last.

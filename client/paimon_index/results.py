@@ -399,7 +399,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class FilterEffect:
-    """Effects of indexes on one filter, beside its present plan."""
+    """Effects of indexes on one filter, next to its present plan."""
 
     filter: str
     files_kept: int

@@ -27,7 +27,7 @@ ANSWER = {
     "delta_manifest_list": "manifest-list-3-1",
     "document": None,
     "summary": {"complete": True},
-    "warnings": ["nothing is left out for fee LIKE '5%': it tests text"],
+    "warnings": ["no file is pruned by fee LIKE '5%': it tests text"],
     "name": "n",
 }
 FEE = SimpleNamespace(method="equal", field="fee", literals=[5])

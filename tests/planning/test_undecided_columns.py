@@ -97,7 +97,7 @@ def test_a_warning_names_what_was_asked_and_not_its_opposite(
 ) -> None:
     [warning] = with_default(tmp_path).plan(service, condition).warnings
 
-    assert warning.startswith(f"nothing is left out for {named} (at position ")
+    assert warning.startswith(f"no file is pruned by {named} (at position ")
 
 
 def test_lists_of_values_leave_nothing_out_either(tmp_path: Path, service: IndexService) -> None:

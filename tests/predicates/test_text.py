@@ -291,7 +291,7 @@ def test_a_refusal_says_what_to_write(condition: str, message: str) -> None:
 def test_a_warning_says_what_to_write(condition: str, words: str) -> None:
     (warning,) = filter_warnings(bind_text(condition, FIELDS))
 
-    assert warning.startswith(f"nothing is left out for {condition} (at position 0): {words}")
+    assert warning.startswith(f"no file is pruned by {condition} (at position 0): {words}")
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def test_the_next_line_says_how_many_were_left_out(lines: RepeatedLines) -> None
     later = repeated("out of descriptors", created=20.0)
 
     assert lines.filter(later)
-    assert later.getMessage() == "out of descriptors (3 lines like this were left out)"
+    assert later.getMessage() == "out of descriptors (3 lines like this were suppressed)"
 
 
 def test_texts_that_nobody_repeats_are_forgotten(lines: RepeatedLines) -> None:

@@ -163,7 +163,7 @@ class BitmapIndex:
         return self._union(reference for reference in references if reference is not None)
 
     def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
-        """Rows with a key from ``start`` up to, but without, ``stop``. None leaves a side open."""
+        """Rows with a key in [start, stop). None means unbounded."""
         return self._union(self.entries.between(start, stop))
 
     def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:

@@ -57,7 +57,7 @@ class BitmapEntries:
         return self._reference(self.places[at])
 
     def between(self, start: Key | None, stop: Key | None) -> Iterator[Reference]:
-        """Return rows of each key from ``start`` up to, but without, ``stop``. None leaves a side open."""
+        """Return rows of each key in [start, stop). None means unbounded."""
         first = 0 if start is None else self._below(start)
         behind = len(self.places) if stop is None else self._below(stop)
         return map(self._reference, self.places[first:behind])

@@ -73,8 +73,8 @@ class SignPart:
         return [self.low + code for code in codes if code is not None]
 
     def rows_in(self, spans: Iterable[CodeSpan]) -> BitMap:
-        """Rows whose absolute value lies in one of ``spans``, which ascend."""
-        # No value lies above the largest; a span to the end of all codes spares the walk along its edge.
+        """Rows whose absolute value is in one of ``spans``, which ascend."""
+        # No value is above the largest; a span to the end of all codes spares the walk along its edge.
         return self.slices.select(
             (first - self.low, behind - self.low if behind <= self.high else 1 << MAX_SLICES)
             for first, behind in spans
@@ -112,7 +112,7 @@ class BitSlicedIntegers:
         return self._rows_in([(int(key), int(key) + 1) for key in keys])
 
     def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
-        """Rows with a key from ``start`` up to, but without, ``stop``. None leaves a side open."""
+        """Rows with a key in [start, stop). None means unbounded."""
         first = -LARGEST_ABSOLUTE if start is None else int(start)
         behind = LARGEST_ABSOLUTE + 1 if stop is None else int(stop)
         return self._rows_in([(first, behind)])

@@ -1,6 +1,6 @@
 """The bit-sliced integers of one column of many files, compared by the heads of their parts.
 
-The heads settle a condition that leaves out all values of a file, or takes in the largest absolute value of a
+The heads settle a condition that excludes all values of a file, or takes in the largest absolute value of a
 sign, which is always that of a row. Any other file stays in doubt until its rows are looked up.
 """
 

@@ -84,7 +84,7 @@ class KeyColumn:
         return np.flatnonzero(() if self.is_null is None else self.is_null).astype(np.uint32)
 
     def with_rows(self, values: NDArray[_ScalarT]) -> Iterator[tuple[NDArray[np.uint32], NDArray[_ScalarT]]]:
-        """Yield the rows with a value beside their ``values``, in blocks."""
+        """Yield the rows with a value next to their ``values``, in blocks."""
         begin = 0
         for start in range(0, self.row_count, _ROWS_AT_ONCE):
             rows = np.arange(start, min(start + _ROWS_AT_ONCE, self.row_count), dtype=np.uint32)

@@ -68,7 +68,7 @@ class OrderedKeys:
         return self.distinct > hits
 
     def having_between(self, start: Key | None, stop: Key | None) -> NDArray[np.bool_]:
-        """Files with a key from ``start`` up to, but without, ``stop``. None leaves a side open."""
+        """Files with a key in [start, stop). None means unbounded."""
         ends = np.cumsum(self.distinct)
         first = ends - self.distinct if start is None else self._below(start)
         return first < (ends if stop is None else self._below(stop))

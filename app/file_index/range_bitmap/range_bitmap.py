@@ -144,7 +144,7 @@ class RangeBitmap:
         return self.slices.select((code, code + 1) for code in codes if code is not None)
 
     def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
-        """Rows with a key from ``start`` up to, but without, ``stop``. None leaves a side open."""
+        """Rows with a key in [start, stop). None means unbounded."""
         first = 0 if start is None else self._rank(start)
         behind = self.cardinality if stop is None else self._rank(stop)
         # No row has a code above the last one; a span to the end of all codes spares the walk along its edge.

@@ -24,7 +24,7 @@ from app.types import BytesColumn
 from app.types.roaring import COOKIE_WITH_RUNS, Buffer, bitmap_of, read_bitmap, serialize
 
 CodeSpan: TypeAlias = tuple[int, int]
-"""Codes from the first up to, but without, the second."""
+"""Codes in [first, second)."""
 
 CodedRows: TypeAlias = "tuple[NDArray[np.uint32], NDArray[np.unsignedinteger[Any]]]"
 """A block of rows, ascending, and the code of each."""
@@ -60,7 +60,7 @@ class BitSlices:
         return self._read(self.existing)
 
     def select(self, spans: Iterable[CodeSpan]) -> BitMap:
-        """Rows whose code lies in one of ``spans``, which ascend and do not overlap."""
+        """Rows whose code is in one of ``spans``, which ascend and do not overlap."""
         return rows_in_spans(self.existing_rows, spans, len(self.slices), self._slice)
 
     def first(self, candidates: BitMap, limit: int, *, descending: bool) -> tuple[BitMap, BitMap]:
@@ -126,7 +126,7 @@ class BitSlices:
 def rows_in_spans(
     existing: Callable[[], BitMap], spans: Iterable[CodeSpan], slices: int, slice_at: Callable[[int], BitMap]
 ) -> BitMap:
-    """Select the rows whose codes lie in ascending spans that do not overlap, as a new set."""
+    """Select the rows whose codes are in ascending spans that do not overlap, as a new set."""
     clipped = merge(clip(spans, 0, 1 << slices))
     if not clipped:
         return BitMap()
@@ -138,7 +138,7 @@ def rows_in_spans(
 
 
 def rows_in_span(existing: BitMap, span: CodeSpan, slices: int, slice_at: Callable[[int], BitMap]) -> BitMap:
-    """Select the rows whose codes lie in one span, as a new set.
+    """Select the rows whose codes are in one span, as a new set.
 
     ``existing``: rows that have a code. Modified. ``span``: not empty, of codes below ``2 ** slices``.
     ``slice_at``: returns the slice of a bit. Called at most once for each, from the highest down.
@@ -193,7 +193,7 @@ def _split(rows: BitMap, ones: BitMap, parts: list[BitMap], *, above: bool, bit:
     side is above the end, whose ``bit`` it is.
     """
     if bit is above:
-        # The end has the innermost value of this bit: no row lies further inside, and the others are out.
+        # The end has the innermost value of this bit: no row is further inside, and the others are out.
         _keep_matching(rows, ones, bit=bit)
         return rows
     agreeing = rows - ones if above else rows & ones

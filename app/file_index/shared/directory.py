@@ -119,7 +119,8 @@ class Directory:
         """Merge the dictionaries.
 
         ``ascending``: shape (m,): the keys of the file must be stored in ascending order. Return the
-        directory, and bool, shape (m,): files that break the order or repeat a key, which must not be asked.
+        directory, and bool, shape (m,): files that break the order or repeat a key, which must not be
+        evaluated.
         """
         if space.width is not None:
             return cls.of_integers(
@@ -176,7 +177,7 @@ class Directory:
         return self.distinct > hits
 
     def having_between(self, start: Key | None, stop: Key | None) -> NDArray[np.bool_]:
-        """Files with a key from ``start`` up to, but without, ``stop``. None leaves a side open."""
+        """Files with a key in [start, stop). None means unbounded."""
         first = 0 if start is None else self.keys.below(start)
         behind = len(self.files) if stop is None else self.keys.below(stop)
         starts_inside = (first <= self.first) & (self.first < behind)

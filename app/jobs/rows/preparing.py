@@ -134,7 +134,7 @@ def prepared_schema(target: Target) -> StructType:
 
 
 def values_schema(target: Target) -> StructType:
-    """Values of rows, their order and their kinds, in Spark's types."""
+    """Return the Spark schema of a row's values, order and kind."""
     from pyspark.sql import types  # noqa: PLC0415 - an extra
 
     fields = [

@@ -160,7 +160,7 @@ def _check_keyed(target: Target, reader: OptionReader) -> None:
     engine, values = schema.options.merge_engine, schema.options.values
     producer = values.get("changelog-producer", "none").strip().lower()
     if producer != "none":
-        raise _refused(target, f"each change is to be recorded (changelog-producer={producer})")
+        raise _refused(target, f"the table records a changelog (changelog-producer={producer})")
     if not target.has_kinds:
         return
     if engine is not MergeEngine.DEDUPLICATE:

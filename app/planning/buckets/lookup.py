@@ -262,7 +262,7 @@ def _key_fields(version: Version) -> tuple[DataField, ...]:
 
 
 def _doubt(version: Version) -> str | None:
-    """Reason why no bucket can be told, or None."""
+    """Reason why no bucket can be determined, or None."""
     names = Names(version.schema.fields, version.relation)
     # Some readers show NULLs of such a column as another value, so they look for the rows under other keys.
     return next((why for field in _key_fields(version) if (why := names.doubt_of(field)) is not None), None)

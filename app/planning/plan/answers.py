@@ -52,7 +52,7 @@ class Summary:
     """Of partitions that the filter allows; of all files with totals, explain or files."""
     bytes_kept: int
     complete: bool
-    """False if budget_ms was used up before every index was asked, or an index could not be read: a later
+    """False if budget_ms was used up before every index was evaluated, or an index could not be read: a later
     plan may keep fewer files.
     """
 
@@ -76,7 +76,7 @@ class Plan:
     # Files skipped by file indexes, by kind.
     skipped_by_index: Mapping[str, int] = field(default_factory=dict)
     bytes_skipped_by_index: int = 0
-    # Files, rows and bytes skipped by indexes beside data files, with totals: tasks alone would skip them.
+    # Files, rows and bytes skipped by indexes next to data files, with totals: tasks alone would skip them.
     spared: Mapping[str, int] = field(default_factory=dict)
     filter_columns: frozenset[str] = frozenset()
     filter_shape: str = ""  # With ``?`` for each literal; see :mod:`app.predicates.model`.
@@ -248,7 +248,7 @@ def _bytes_skipped_by_index(state: PlanState) -> int:
 
 
 def _spared(state: PlanState) -> Mapping[str, int]:
-    """Count what indexes beside data files skip. The engine evaluates embedded indexes when it plans."""
+    """Count what indexes next to data files skip. The engine evaluates embedded indexes when it plans."""
     is_spared = state.is_skipped_by(slice(None), SkipStep.FILE_INDEX)
     files = np.flatnonzero(is_spared)
     for number, part, rows in state.files.by_manifest(files):

@@ -35,7 +35,7 @@ class KeepReason(StrEnum):
     NO_FILTER = "no_filter"
     """The filter tests no value of the file, or the partition alone decides it."""
     MATCHED = "matched"
-    """Statistics or an index were asked, and cannot rule the file out."""
+    """Statistics or an index were evaluated, and cannot rule the file out."""
     NO_INDEX = "no_index"
     """No index of the file covers a column of the filter; statistics cannot rule it out."""
     NOT_DECIDABLE = "not_decidable"
@@ -96,7 +96,7 @@ class ExplainStep:
     fpp: MaybeDouble = None
     """Probability that a bloom filter does not rule out an absent value, estimated from its bits."""
     index_bytes: MaybeInt64 = None
-    """Size of the index that was asked."""
+    """Size of the index that was evaluated."""
 
     @classmethod
     def of(cls, traced: Step) -> ExplainStep:

@@ -76,7 +76,7 @@ def filter_warnings(*predicates: BoundPredicate) -> tuple[str, ...]:
 
 def _undecided(leaf: Unknown) -> str:
     place = "" if leaf.position is None else f" (at position {leaf.position})"
-    return f"nothing is left out for {leaf.text}{place}: {leaf.reason}"
+    return f"no file is pruned by {leaf.text}{place}: {leaf.reason}"
 
 
 def _shorten(warnings: Sequence[str]) -> list[str]:
@@ -84,7 +84,7 @@ def _shorten(warnings: Sequence[str]) -> list[str]:
     left_out = len(distinct) - _MOST_NOT_READ
     if left_out <= 0:
         return distinct
-    return [*distinct[:_MOST_NOT_READ], f"nothing is left out for {left_out} further conditions either"]
+    return [*distinct[:_MOST_NOT_READ], f"no file is pruned by {left_out} further conditions either"]
 
 
 @dataclass(frozen=True, slots=True)

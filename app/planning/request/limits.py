@@ -28,7 +28,7 @@ class CacheBytes:
 
     metadata: int = 64 * _MIB  # Snapshots, schemas and manifest lists.
     manifests: int = 512 * _MIB  # Manifests and index manifests, with the indexes embedded in them.
-    # ``.index`` files: heads, payloads that filters asked for, and small files as a whole.
+    # ``.index`` files: heads, payloads that filters requested, and small files as a whole.
     file_indexes: int = 1152 * _MIB
     deletion_vectors: int = 256 * _MIB  # Roaring bitmaps of deleted positions.
     hash_indexes: int = 256 * _MIB  # Key hashes of dynamic buckets.

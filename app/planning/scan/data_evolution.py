@@ -11,11 +11,11 @@ their own. Nothing is known of their columns.
 A file that shares its rows with no other is judged alone, like a file of any append table. A group is kept or
 skipped as a whole. It is skipped if the statistics and file indexes of its columns' files exclude all rows:
 
-* parts of the filter on columns of one file are asked of this file's index together;
+* parts of the filter on columns of one file are evaluated by this file's index together;
 * an AND is false if any part is, an OR if all parts are;
 * a part on columns of several files is taken apart further.
 
-Global indexes (:mod:`app.planning.scan.global_indexes`) are asked between statistics and file indexes.
+Global indexes (:mod:`app.planning.scan.global_indexes`) are evaluated between statistics and file indexes.
 """
 
 from __future__ import annotations

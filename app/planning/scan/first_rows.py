@@ -176,7 +176,7 @@ def keep_first_rows(
         raise FilterError("top_n needs at least one column in order_by")
     doubt = names.doubt_of(fields[0])
     if doubt is not None:
-        return f"nothing is left out for the order by {fields[0].name}: {doubt}"
+        return f"no file is pruned by ORDER BY {fields[0].name}: {doubt}"
     if not is_comparable(fields[0].type):
         return None
     first = top.order_by[0]

@@ -1,9 +1,9 @@
-"""Asks file indexes whether any row of a file can match, and which rows can.
+"""Evaluates file indexes: whether any row of a file can match, and which rows can.
 
-Every candidate file is asked the first question (:mod:`app.file_index.evaluation`). The second is asked for
-kept files if the request needs rows, for files that only rows can decide, as under an AND of two indexes that
-find rows, and for explanations. An index that is damaged or cannot be read keeps its file, and the plan
-warns.
+The first question is evaluated for every candidate file (:mod:`app.file_index.evaluation`). The second is
+evaluated for kept files if the request needs rows, for files that only rows can decide, as under an AND of
+two indexes that find rows, and for explanations. An index that is damaged or cannot be read keeps its file,
+and the plan warns.
 
 A file's indexes have the names and types of *its* schema. Columns are matched by id: a column that was
 dropped and added again is another one. If a column's type changed and every old value survives the change,
@@ -105,7 +105,7 @@ class IndexFilter:
         return none
 
     def is_unreadable(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return True for files whose index was asked and could not be used."""
+        """Return True for files whose index was evaluated and could not be used."""
         if not self._unreadable:
             return np.zeros(len(files), np.bool_)
         return np.isin(files, list(self._unreadable))

@@ -8,7 +8,7 @@ true of the rows as they are:
   behind the index's back;
 * no schema since the index was built had ``global-index.column-update-action=ignore``: a compaction may have
   hidden an update. The retained snapshots show which entries were added since the last such schema;
-* the row lies in the partition of the entry, and the entries of the range count as many rows as it has.
+* the row is in the partition of the entry, and the entries of the range count as many rows as it has.
 
 The indexes of a column are computed once, and cached with the version.
 """

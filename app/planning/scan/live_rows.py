@@ -27,7 +27,7 @@ _VECTORS_AT_ONCE: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class LiveRows:
-    """Narrows files to rows that are not deleted. Positions only where the request needs them."""
+    """Narrows files to live rows. Computes positions only if the request needs them."""
 
     version: Version
     wants_positions: bool

@@ -184,7 +184,7 @@ class Planner:
             global_indexes.find_rows(state, self.claim)
             state.narrow_to_answers()
         else:
-            # Indexes return rows in passing, depending on how they were asked: these must not narrow files.
+            # Indexes return rows in passing, depending on evaluation: these must not narrow files.
             state.answers.clear()
             state.answer_bytes = 0
         if version.contents().vectors.places:
@@ -337,7 +337,7 @@ def undecided_warnings(state: PlanState, bounded: Container[tuple[str, bool]], v
     unasked = [[part for part in leaves(each) if _is_unasked(part, bounded)] for each in state.predicates]
     if not any(unasked):
         return []
-    # Files whose bounds enclose the literal were asked, and are not counted.
+    # Files whose bounds enclose the literal were evaluated, and are not counted.
     counts = state.count_left(KeepReason.NO_INDEX, KeepReason.NOT_DECIDABLE)
     kept = [(parts, files) for parts, files in zip(unasked, counts, strict=True) if parts and files]
     ways = {str(part): _way_out(part, version) for parts, _ in kept for part in parts}

@@ -63,7 +63,7 @@ class FileIndexes:
     ahead: int = SEGMENTS_AHEAD
     """Segments in flight."""
     _side_indexes: dict[int, SideIndexes] = field(default_factory=dict)
-    # Files whose indexes were not asked before the budget was used up.
+    # Files whose indexes were not evaluated before the budget was used up.
     _unloaded: set[int] = field(default_factory=set)
 
     def has_index(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -91,7 +91,7 @@ class FileIndexes:
     def stacks(self, files: NDArray[np.int64], requested: WantedIndexes) -> Iterator[Stacked]:
         """Yield the indexes of ascending ``files``, which must have one, in as few stacks as memory allows.
 
-        Leave out files whose indexes cannot be read, see :meth:`failures`. Raises DeadlineExceededError.
+        Skip files whose indexes cannot be read, see :meth:`failures`. Raises DeadlineExceededError.
         """
         segments_to_open: list[_SegmentFiles] = []
         all_files = self.version.files()
@@ -123,7 +123,7 @@ class FileIndexes:
                 self._unloaded.update(files[segment.at[is_missing]].tolist())
 
     def load_shared(self, column: str) -> None:
-        """Load from the shared cache the index files that filters on a column ask.
+        """Load from the shared cache the index files that filters on a column need.
 
         Raises CorruptMetadataError if a file has more than one.
         """
@@ -184,11 +184,11 @@ class FileIndexes:
 
     @property
     def are_complete(self) -> bool:
-        """True if the budget left no index unasked."""
+        """True if the budget sufficed for every index."""
         return not self._unloaded
 
     def not_loaded(self, files: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Select the files whose indexes were not asked before the budget was used up."""
+        """Select the files whose indexes were not evaluated before the budget was used up."""
         return files[np.isin(files, list(self._unloaded))] if self._unloaded else files[:0]
 
     def passing_warnings(self) -> list[str]:
@@ -203,7 +203,7 @@ class FileIndexes:
         return [warning]
 
     def lasting_warnings(self) -> list[str]:
-        """Return warnings about every plan that asks these indexes."""
+        """Return warnings about every plan that evaluates these indexes."""
         if self._held <= self._capacity:
             return []
         warning = (
@@ -259,7 +259,7 @@ def _single_indexes(
 
 
 def open_declared(version: Version) -> None:
-    """Open in advance the statistics and available indexes that filters on indexed columns ask first.
+    """Open in advance the statistics and available indexes that filters on indexed columns need first.
 
     Read embedded indexes and the shared cache only. Raises CorruptMetadataError if statistics are damaged,
     or a file has two index files.
@@ -279,9 +279,9 @@ def open_declared(version: Version) -> None:
 
 
 def read_indexes(version: Version, columns: Iterable[str]) -> Iterator[None]:
-    """Read the index files that filters on some columns ask, unless caches and the shared tier have them.
+    """Read the index files that filters on some columns need, unless caches and the shared tier have them.
 
-    Yield after each part. Leave out files whose indexes cannot be read. Raises CorruptMetadataError if a
+    Yield after each part. Skip files whose indexes cannot be read. Raises CorruptMetadataError if a
     file has two index files.
     """
     # One at a time: the queue of writes to the shared cache is bounded, and the caller flushes it.

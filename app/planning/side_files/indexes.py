@@ -1,4 +1,4 @@
-"""The ``.index`` files beside the data files of one manifest, fetched segment by segment.
+"""The ``.index`` files next to the data files of one manifest, fetched segment by segment.
 
 A segment covers consecutive files of a manifest. Its *heads* are loaded first: the front of each file, which
 is all of most files. Then only those payloads are read that a filter needs and that are further on (a
@@ -119,7 +119,7 @@ class SideIndexes:
     ) -> OpenSegment:
         """Open a segment as far as ``reach`` allows: all heads, and payloads where they are small.
 
-        Leave out unreadable files, see ``failures``. Raises DeadlineExceededError, MemoryShortError.
+        Skip unreadable files, see ``failures``. Raises DeadlineExceededError, MemoryShortError.
         """
         opened = self.open_cached(first, rows, requested)
         if len(self._readable(opened.lacking)):
@@ -144,7 +144,7 @@ class SideIndexes:
         return opened
 
     def stacks(self, opened: OpenSegment, reach: Callable[[], Reach]) -> Iterator[Found]:
-        """Yield the indexes requested of an open segment, part by part. Leave out unreadable files."""
+        """Yield the indexes requested of an open segment, part by part. Skip unreadable files."""
         yield from opened.ready
         for part in opened.parts:
             check_deadline()

@@ -90,7 +90,7 @@ class HeadSegment:
 
     @cached_property
     def without_payloads(self) -> StackedIndex:
-        """A stack of the heads alone, for files without any index that a filter asks."""
+        """A stack of the heads alone, for files without any index that a filter needs."""
         return StackedIndex(self.heads, {})
 
     def has(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:

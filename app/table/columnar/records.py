@@ -1,6 +1,6 @@
 """Records of ORC and Parquet files, which tables write under ``manifest.format`` ``orc`` and ``parquet``.
 
-``_CREATION_TIME`` of ORC is left out: reading a timestamp opens a file for the time zone that the writer
+``_CREATION_TIME`` of ORC is omitted: reading a timestamp opens a file for the time zone that the writer
 names, and nothing needs it.
 
 A union with null in Avro is an optional column here. ORC has only optional columns, so required ones are

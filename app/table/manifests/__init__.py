@@ -16,7 +16,7 @@ from app.table.manifests.manifest_list import ManifestFile, ManifestList
 from app.table.records.columns import OptionalIntegers
 
 __all__ = [
-    # The end of the name of an index file beside a data file.
+    # The end of the name of an index file next to a data file.
     "FILE_INDEX_SUFFIX",
     # A data file as its manifest describes it.
     "DataFileMeta",

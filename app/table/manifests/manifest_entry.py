@@ -13,7 +13,7 @@ _KEY_STATS, _VALUE_STATS                     statistics of key columns and of co
 _MIN_SEQUENCE_NUMBER, _MAX_... long          versions of keys in it
 _SCHEMA_ID long                              the schema it was written with
 _LEVEL int                                   of the merge tree
-_EXTRA_FILES array<string>                   files beside it; one that ends in ``.index`` is its file index
+_EXTRA_FILES array<string>                   files next to it; one that ends in ``.index`` is its file index
 _CREATION_TIME [null, long]                  milliseconds
 _DELETE_ROW_COUNT [null, long]               rows that retract a key
 _EMBEDDED_FILE_INDEX [null, bytes]           the complete file index, if it is small
@@ -187,7 +187,7 @@ class ManifestEntry:
     file: DataFileMeta
 
     def without_index(self) -> ManifestEntry:
-        """Return the entry without its file index, embedded or beside the file."""
+        """Return the entry without its file index, embedded or next to the file."""
         extra_files = tuple(name for name in self.file.extra_files if not name.endswith(FILE_INDEX_SUFFIX))
         return replace(self, file=replace(self.file, embedded_index=None, extra_files=extra_files))
 

@@ -1,4 +1,4 @@
-"""Reads files of metadata records in Avro, ORC or Parquet, told by their magic bytes.
+"""Reads files of metadata records in Avro, ORC or Parquet, identified by their magic bytes.
 
 Magic bytes are more reliable than the table's option ``manifest.format``: an old version may have had another
 option, and index manifests are read where no schema is at hand.

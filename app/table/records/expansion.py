@@ -124,7 +124,7 @@ def _expand_snappy(block: Buffer, limit: int) -> bytes:
     packed, (checksum,) = block[: -_CRC.size], _CRC.unpack(block[-_CRC.size :])
     expanded = _expand_raw_snappy(packed, limit)
     if zlib.crc32(expanded) != checksum:
-        raise CorruptMetadataError("a snappy block does not have the checksum it states")
+        raise CorruptMetadataError("the checksum of a snappy block does not match")
     return expanded
 
 

@@ -45,7 +45,7 @@ _FEW: Final = 0.1
 class Scan:
     """The schemas of a table, and a row of ``files`` for each file to read.
 
-    ``rows`` has by file name the rows to read, or to leave out if ``are_deleted``. Other files are read
+    ``rows`` has by file name the rows to read, or to skip if ``are_deleted``. Other files are read
     whole.
     """
 
@@ -216,7 +216,7 @@ def columns_of(schema: Schema, names: Sequence[str] | None) -> list[SchemaColumn
 
 
 def _merges_deleted(files: pa.Table) -> bool:
-    """Return True if files to merge have deleted rows, which their selections do not leave out."""
+    """Return True if files to merge have deleted rows, which their selections do not exclude."""
     merging = files.filter(pc.invert(files.column("raw_convertible")))
     return bool(merging.column("deletion").null_count < merging.num_rows)
 

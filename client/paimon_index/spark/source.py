@@ -1,6 +1,6 @@
 """The data source ``paimon_index``: the kept rows of a plan, by Spark's Python data source API.
 
-Spark makes the source in a Python process beside the driver, without a session. The source asks the service
+Spark makes the source in a Python process next to the driver, without a session. The source asks the service
 once for each ``load``, and the answer is pickled into everything that Spark does with the source later.
 """
 
@@ -131,7 +131,7 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
 class SourceOptions:
     """Options of a read. None stands for a default.
 
-    Only rows that meet ``where`` are returned. Rows that cannot meet ``prune`` may be left out. The service
+    Only rows that meet ``where`` are returned. Rows that cannot meet ``prune`` may be missing. The service
     reads both, since no session is at hand here: its text has no functions, and its instants an offset.
     """
 

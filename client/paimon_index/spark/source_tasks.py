@@ -97,7 +97,7 @@ class FilesReader(DataSourceReader):  # type: ignore[misc] # pyspark's types are
                 yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the tasks, since each task receives its own."""
+        """Omit the tasks, since each task receives its own."""
         return {**self.__dict__, "_tasks": ()}
 
 

@@ -1,7 +1,7 @@
 """Access of tasks in Python to the objects that a session's Hadoop can read.
 
 Hadoop has settings for S3, ``fs.s3a.*``, for all buckets or for one. Their credentials and endpoints are
-translated to arguments of pyarrow and sent to tasks beside the names of files, as Spark sends Hadoop's
+translated to arguments of pyarrow and sent to tasks next to the names of files, as Spark sends Hadoop's
 settings to its own tasks. If they leave credentials to the environment, tasks use that of their executors.
 
 Source: the documentation of Hadoop-AWS ("Authenticating with S3", "Per-bucket settings").

@@ -95,7 +95,7 @@ def read_file(file: FileRows, schema: pa.Schema, filesystems: dict[str, Any]) ->
     """Yield the rows of one file. Cache opened filesystems by the front of their URIs.
 
     Raises FileNotFoundError if the file is gone. Raises ValueError if pyarrow has no filesystem for the URI,
-    or a position lies behind the file's end.
+    or a position is after the file's end.
     """
     uri, file_format, packed, is_deleted = file
     positions = None if packed is None else memoryview(packed).cast("q")

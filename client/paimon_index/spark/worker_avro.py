@@ -71,7 +71,7 @@ def avro_blocks(
 ) -> Iterator[tuple[int, Callable[[], pa.Table]]]:
     """Yield row counts of blocks, and functions that read them in the file's types.
 
-    Columns that the file lacks are left out. Raises ValueError if it is no Avro file as Paimon writes it, or
+    Columns that the file lacks are omitted. Raises ValueError if it is no Avro file as Paimon writes it, or
     it is damaged. Raises ModuleNotFoundError if fastavro is not installed here.
     """
     stream = pa.BufferedInputStream(source, _BUFFER_BYTES)

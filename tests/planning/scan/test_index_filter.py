@@ -203,17 +203,17 @@ def test_where_only_rows_can_tell_rows_are_asked_whatever_is_wanted(warehouse: M
         (
             "upper(name) = 'B'",
             KeepReason.NOT_DECIDABLE,
-            ["nothing is left out for upper(name) = 'B' (at position 0): upper is a function"],
+            ["no file is pruned by upper(name) = 'B' (at position 0): upper is a function"],
         ),
         (
             "number = 1 AND upper(name) = 'B'",
             KeepReason.MATCHED,
-            ["nothing is left out for upper(name) = 'B' (at position 15): upper is a function"],
+            ["no file is pruned by upper(name) = 'B' (at position 15): upper is a function"],
         ),
         (
             "name = 20261102",
             KeepReason.NOT_DECIDABLE,
-            ["nothing is left out for name = 20261102 (at position 0): name holds text"],
+            ["no file is pruned by name = 20261102 (at position 0): name holds text"],
         ),
         (
             "name = '20261102'",

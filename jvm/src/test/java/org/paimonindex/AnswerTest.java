@@ -100,7 +100,7 @@ class AnswerTest {
     void whatTheServiceSaysOfAnUndecidedTestIsToldByTheScan() throws Exception {
         Archive archive = bonn(table);
         archive.answer.put("document", null);
-        archive.answer.put("warnings", List.of("nothing is left out for EQUAL of UPPER(city)"));
+        archive.answer.put("warnings", List.of("no file is pruned by EQUAL of UPPER(city)"));
         try (WebServer service = WebServer.giving(archive::bytes);
                 Catalog catalog = WrittenTable.catalog(warehouse, service.options())) {
             Table session = catalog.getTable(WrittenTable.NAME);
@@ -108,7 +108,7 @@ class AnswerTest {
             WrittenTable.idsOf(session, "Bonn");
 
             assertEquals(
-                    "cities (planned by the engine: not selective: nothing is left out for EQUAL of UPPER(city))",
+                    "cities (planned by the engine: not selective: no file is pruned by EQUAL of UPPER(city))",
                     PaimonSupportsRuntimeFiltering.description(session));
         }
     }
