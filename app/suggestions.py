@@ -36,7 +36,7 @@ SYNONYMS: Final = {
 def hint(
     word: str, candidates: Iterable[str], *, plural: str | None = None, also: Mapping[str, str] = {}
 ) -> str:
-    """Text after a message about an unknown word: similar names, and the existing ones.
+    """Return text after a message about an unknown word: similar names, and the existing ones.
 
     ``plural``: noun for the names. None lists none of them. ``also``: existing names by other words for
     them. Returns ``: did you mean 'fee'? Columns: day, fee``, or less.

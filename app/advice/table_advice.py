@@ -122,7 +122,7 @@ def advise_table(
 
 
 def _globally_indexed(version: Version) -> list[str]:
-    """Columns of global indexes that plans ask."""
+    """Return columns of global indexes that plans ask."""
     by_id = version.schema.by_id
     return sorted(by_id[number].name for number in version.contents().global_indexes if number in by_id)
 

@@ -65,7 +65,10 @@ def read_schema(path: Path | None) -> TableSchema | None:
 
 
 def column_types(file: DataFile, schema: TableSchema | None, columns: Sequence[str] | None) -> ColumnTypes:
-    """Types from ``--column``, else the schema, else the file. Raises RequestError if an option is wrong."""
+    """Return types from ``--column``, else the schema, else the file.
+
+    Raises RequestError if an option is wrong.
+    """
     declared = {} if schema is None else {name: field.type for name, field in schema.by_name.items()}
     for name, text in parse_columns(columns).items():
         if name not in file.schema.names:

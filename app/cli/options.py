@@ -145,7 +145,7 @@ def parse_warehouse(text: str) -> tuple[str, str]:
 
 
 def parse_columns(columns: Sequence[str] | None) -> dict[str, str]:
-    """Type texts by column name, from ``NAME=TYPE`` options."""
+    """Return the type texts by column name, from ``NAME=TYPE`` options."""
     form = "NAME=TYPE, such as id=BIGINT"
     types = parse_pairs("--column", columns, form)
     for name, text in types.items():
@@ -155,7 +155,7 @@ def parse_columns(columns: Sequence[str] | None) -> dict[str, str]:
 
 
 def parse_pairs(option: str, written: Sequence[str] | None, form: str = "NAME=VALUE") -> dict[str, str]:
-    """Values by name. Raises RequestError if a text has another form, or a name is repeated."""
+    """Return values by name. Raises RequestError if a text has another form, or a name is repeated."""
     pairs: dict[str, str] = {}
     for text in written or ():
         name, sign, value = map(str.strip, text.partition("="))
@@ -192,5 +192,5 @@ def parse_object(option: str, text: str, example: str) -> dict[str, Any]:
 
 
 def local_path(file: Path) -> str:
-    """Path of a file in the warehouse of :meth:`Opened.local_files`."""
+    """Return the path of a file in the warehouse of :meth:`Opened.local_files`."""
     return str(file.resolve()).removeprefix("/")

@@ -220,7 +220,7 @@ def show_banner(settings: Settings, service: IndexService) -> None:
 
 
 def explorer_place(settings: Settings) -> str:
-    """Address of the explorer for people on this machine."""
+    """Return the address of the explorer for people on this machine."""
     if not settings.port:
         return "/ui at the address that the line below names"
     return f"{address_of(settings)}/ui"

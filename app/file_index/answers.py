@@ -248,12 +248,12 @@ Answers: TypeAlias = "NDArray[np.int8]"
 
 
 def everywhere(answer: np.int8, count: int) -> Answers:
-    """``count`` copies of one answer."""
+    """Return ``count`` copies of one answer."""
     return np.full(count, answer, np.int8)
 
 
 def where(holds: NDArray[np.bool_], answer: np.int8) -> Answers:
-    """``answer`` where ``holds`` is true, and SKIP elsewhere."""
+    """Return ``answer`` where ``holds`` is true, and SKIP elsewhere."""
     return np.where(holds, answer, Answer.SKIP)
 
 
@@ -265,16 +265,16 @@ class RowIndex(Protocol):
         """Rows of the data file."""
 
     def null_rows(self) -> BitMap:
-        """Rows without a value."""
+        """Return rows without a value."""
 
     def value_rows(self) -> BitMap:
-        """Rows with a value."""
+        """Return rows with a value."""
 
     def rows_with(self, keys: Sequence[Key]) -> BitMap:
-        """Rows that have one of ``keys``, which ascend."""
+        """Return rows that have one of ``keys``, which ascend."""
 
     def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
-        """Rows with a key in [start, stop). None means unbounded."""
+        """Return rows with a key in [start, stop). None means unbounded."""
 
     def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
         """Yield the keys of ``rows`` (None: of all rows), ascending, with the number of rows of each."""
@@ -299,7 +299,7 @@ def select(index: RowIndex, condition: Condition) -> Result:
 
 
 def all_rows(row_count: int) -> BitMap:
-    """Every position of a file."""
+    """Return every position of a file."""
     return BitMap(range(row_count))
 
 
@@ -317,23 +317,23 @@ class RowStack(ABC, Generic[_KnownRows]):
 
     @abstractmethod
     def null_rows(self) -> Answers:
-        """Files that have rows without a value."""
+        """Return files that have rows without a value."""
 
     @abstractmethod
     def value_rows(self) -> Answers:
-        """Files that have rows with a value."""
+        """Return files that have rows with a value."""
 
     @abstractmethod
     def rows_with(self, keys: Sequence[Key]) -> Answers:
-        """Files that have rows with one of ``keys``, which ascend."""
+        """Return files that have rows with one of ``keys``, which ascend."""
 
     @abstractmethod
     def rows_without(self, keys: Sequence[Key]) -> Answers:
-        """Files that have rows with a key that is none of ``keys``, which ascend."""
+        """Return files that have rows with a key that is none of ``keys``, which ascend."""
 
     @abstractmethod
     def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
-        """Files with a key in [start, stop). None means unbounded."""
+        """Return files with a key in [start, stop). None means unbounded."""
 
     def answers(self, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime) -> Answers:
         """Answer a condition for each of ``files``, in their order."""

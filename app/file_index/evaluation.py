@@ -296,7 +296,7 @@ class _Evaluation:
     def _usable(
         self, opened: OpenedStack, leaf: BoundLeaf, kind: IndexKind, at: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Positions in ``at`` of files whose index can be evaluated.
+        """Return positions in ``at`` of files whose index can be evaluated.
 
         Marks files with a broken one as failed.
         """

@@ -83,7 +83,7 @@ def is_false_without_values(leaf: BoundLeaf) -> bool:
 
 
 def bounded_on_both_sides(parts: tuple[BoundPredicate, ...]) -> set[str]:
-    """Columns that an OR bounds from above in one part and from below in another."""
+    """Return columns that an OR bounds from above in one part and from below in another."""
     # NOT BETWEEN has this bound form, and the engine does not let an empty entry decide it.
     below, above = (
         {part.field.name for part in parts if isinstance(part, BoundLeaf) and part.operator in operators}
@@ -96,7 +96,7 @@ def bounded_on_both_sides(parts: tuple[BoundPredicate, ...]) -> set[str]:
 
 
 def wanted_indexes(predicate: BoundPredicate) -> WantedIndexes:
-    """Indexes that evaluating a predicate may ask, if a file has them."""
+    """Return indexes that evaluating a predicate may ask, if a file has them."""
     needed = set()
     for leaf in leaves(predicate):
         condition = condition_of(leaf) if isinstance(leaf, BoundLeaf) else None

@@ -102,7 +102,7 @@ class Kind(str, ABC, Generic[_Index, _Options]):
         return self.tells_rows and condition.exact
 
     def false_positive_rate(self, index: _Index) -> float | None:  # noqa: ARG002 - for subclasses
-        """Probability that an index passes a value that the file lacks. None if it is exact."""
+        """Return the probability that an index passes a value that the file lacks. None if it is exact."""
         return None
 
     @abstractmethod
@@ -118,7 +118,7 @@ class Kind(str, ABC, Generic[_Index, _Options]):
         """Read options by name, all of :attr:`option_names`. Raises RequestError if a text does not fit."""
 
     def written_options(self, options: _Options) -> dict[str, str]:  # noqa: ARG002 - for subclasses
-        """Options that a table should set to get such an index, as text by name."""
+        """Return options that a table should set to get such an index, as text by name."""
         return {}
 
     @abstractmethod

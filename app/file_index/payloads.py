@@ -137,7 +137,7 @@ class Cursors:
 
     @classmethod
     def of(cls, payloads: BytesColumn, *, strict: bool = False) -> Self:
-        """Cursors at the front of each string. Nulls are not sound."""
+        """Return cursors at the front of each string. Nulls are not sound."""
         ends = payloads.starts + payloads.lengths
         return cls(payloads.data, payloads.starts, ends, ~payloads.is_null, strict=strict)
 
@@ -149,7 +149,7 @@ class Cursors:
         stated: NDArray[np.int64],
         label: str,
     ) -> Self:
-        """Cursors of nested strings, sound if ``inside``. ``stated``: fields with their positions."""
+        """Return cursors of nested strings, sound if ``inside``. ``stated``: fields with their positions."""
         cursors = type(self)(
             self.data, np.where(inside, at, 0), ends, np.ones(len(at), np.bool_), strict=self.strict
         )
@@ -158,7 +158,7 @@ class Cursors:
         return cursors
 
     def take(self, chosen: NDArray[np.int64]) -> Self:
-        """Independent cursors of the ``chosen`` strings, at the positions of these."""
+        """Return independent cursors of the ``chosen`` strings, at the positions of these."""
         return type(self)(
             self.data, self.at[chosen], self.ends[chosen], self.sound[chosen], strict=self.strict
         )
@@ -272,7 +272,7 @@ def _windows(data: NDArray[np.uint8], form: str) -> NDArray[np.generic]:
 def runs_of(
     starts: NDArray[np.int64], counts: NDArray[np.int64], stride: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Owner and offset of things ``stride`` bytes apart, ``counts[i]`` of them from ``starts[i]`` on."""
+    """Return owner and offset of items ``stride`` bytes apart, ``counts[i]`` from ``starts[i]`` on."""
     owners = np.repeat(np.arange(len(starts)), counts)
     before = np.cumsum(counts) - counts
     places = (starts - before * stride)[owners]

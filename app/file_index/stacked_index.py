@@ -50,7 +50,7 @@ class Extents:
         return empty & self.present
 
     def within(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Files whose payload is inside a container of ``sizes`` bytes, shape (m,)."""
+        """Return files whose payload is inside a container of ``sizes`` bytes, shape (m,)."""
         inside: NDArray[np.bool_] = (self.starts >= FIXED_HEAD_BYTES) & (self.starts + self.lengths <= sizes)
         return self.present & inside & (self.lengths >= 0)
 
@@ -124,7 +124,7 @@ class Heads:
         return tuple(self._places)
 
     def kinds(self, column: str) -> tuple[str, ...]:
-        """Every kind of index that some file has on a column, including unknown kinds."""
+        """Return every kind of index that some file has on a column, including unknown kinds."""
         return tuple(self._places.get(column, ()))
 
     @property
@@ -175,7 +175,7 @@ def _head_lengths(buffers: BytesColumn) -> NDArray[np.int64]:
 def _has_layout(
     buffers: BytesColumn, lengths: NDArray[np.int64], files: NDArray[np.int64], model: int, layout: HeadLayout
 ) -> NDArray[np.bool_]:
-    """Files of ``files`` whose head differs from that of ``model`` in places of payloads only."""
+    """Return files of ``files`` whose head differs from that of ``model`` in places of payloads only."""
     compared = np.full(layout.length, 0xFF, np.uint8)
     for _, kinds in layout.columns:
         for _, at in kinds:
@@ -257,7 +257,7 @@ class StackedIndex:
         return self.heads.nbytes + _BYTES_OF_EXTENTS * len(self) * columns + sum(stacks)
 
     def extents(self, column: str, kind: str) -> Extents:
-        """Places of the indexes of one kind on one column."""
+        """Return places of the indexes of one kind on one column."""
         extents = self._extents.get((column, kind))
         if extents is None:
             extents = self._extents[column, kind] = self.heads.extents(column, kind)

@@ -54,7 +54,10 @@ class FileIndexOptions:
 
 
 def indexed_type(name: str, types: Mapping[str, DataType]) -> DataType:
-    """Type of the values of a column or of ``column[key]``. Raises RequestError if there are none."""
+    """Return the type of the values of a column or of ``column[key]``.
+
+    Raises RequestError if there are none.
+    """
     column, key = split_map_key(name)
     data_type = types.get(column)
     if data_type is None:

@@ -71,7 +71,7 @@ def top_n(
 
 
 def indexed_rows(index: FileIndex, field: DataField) -> int | None:
-    """Rows of the file by the column's range-bitmap. None without one. Raises CorruptIndexError."""
+    """Return rows of the file by the column's range-bitmap. None without one. Raises CorruptIndexError."""
     entry = _range_entry(index, field)
     if entry is None:
         return None

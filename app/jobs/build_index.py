@@ -425,7 +425,7 @@ def _count_indexes(
 
 
 def _present_name(version: Version, schema_id: int, name: str) -> str:
-    """Present name of a file's column, or its old name if the column was dropped."""
+    """Return the present name of a file's column, or its old name if the column was dropped."""
     column, key = split_map_key(name)
     old = version.file_schema(schema_id).by_name.get(column)
     new = None if old is None else version.schema.by_id.get(old.id)

@@ -76,7 +76,7 @@ def matching_rows(
     names: Collection[str] | None,
     advance: Advance,
 ) -> dict[int, BitMap64]:
-    """Positions of the matching rows by number of the file, without files that have none.
+    """Return positions of the matching rows by number of the file, without files that have none.
 
     ``names`` are the columns that the condition uses. None stands for all.
 

@@ -127,7 +127,7 @@ class IndexService:
         return TableDescription.of(version, latest.resolved.snapshot, refusal)
 
     def schema(self, ref: TableRef, schema_id: int, branch: str | None = None) -> Schema:
-        """One schema of a table, with the full types of its columns."""
+        """Return one schema of a table, with the full types of its columns."""
         with self._naming_the_missing_part(ref, branch):
             return Schema.of(self._table(ref).schema_of(schema_id, branch))
 

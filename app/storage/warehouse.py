@@ -208,7 +208,7 @@ class Warehouse:
         return [contents[file_range] for file_range in file_ranges]
 
     def list_names(self, directory: str) -> list[str]:
-        """Names of files and directories right below ``directory``, sorted; ``""`` is the root.
+        """Return names of files and directories right below ``directory``, sorted; ``""`` is the root.
 
         A missing directory has none, as in an object store.
         """

@@ -237,7 +237,7 @@ class BytesColumn:
 
 
 def own_bytes(array: NDArray[Any]) -> int:
-    """Memory of an array in bytes: one item if all are broadcast from it, none if it is mapped."""
+    """Return memory of an array in bytes: one item if all are broadcast from it, none if it is mapped."""
     if not any(array.strides):
         return min(array.itemsize, array.nbytes)
     # The system manages the memory of mapped files, and processes share it.

@@ -49,7 +49,7 @@ def cancellable(cancellation: Cancellation) -> AbstractContextManager[None]:
 
 
 def remaining_seconds() -> float | None:
-    """Seconds until the deadline, 0 if it has passed. None without a deadline."""
+    """Return seconds until the deadline, 0 if it has passed. None without a deadline."""
     deadline = _deadline.get()
     return None if deadline is None else max(0.0, deadline - time.monotonic())
 
@@ -69,7 +69,7 @@ def check_deadline() -> None:
 
 
 def pause(seconds: float) -> None:
-    """Sleeps, but not past a cancellation."""
+    """Sleep, but not past a cancellation."""
     cancellation = _cancellation.get()
     if cancellation is None:
         time.sleep(seconds)

@@ -81,12 +81,12 @@ def give_memory_back() -> None:
 
 
 def resident_bytes() -> int:
-    """Bytes resident in this process and its helpers, without pages of files on disks. 0 if unknown."""
+    """Return resident bytes of this process and its helpers, without mapped files. 0 if unknown."""
     return sum(map(resident_bytes_of, ("self", *HELPERS)))
 
 
 def resident_bytes_of(process: str) -> int:
-    """Bytes resident in one process, by its id. 0 if unknown."""
+    """Return bytes resident in one process, by its id. 0 if unknown."""
     try:
         counts = dict(_RESIDENT.findall((_PROCESSES / process / "status").read_bytes()))
     except OSError:

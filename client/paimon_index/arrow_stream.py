@@ -88,7 +88,7 @@ class ArrowStream:
 
 
 def _message_bytes(buffer: bytearray) -> int | None:
-    """Length of the first message. None until it is complete."""
+    """Return the length of the first message. None until it is complete."""
     # In a function of its own: the buffer cannot shrink while the reader lives.
     source = pa.BufferReader(buffer)
     try:

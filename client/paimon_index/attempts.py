@@ -81,7 +81,7 @@ class Replicas:
         self._down_until: dict[str, float] = {}
 
     def in_order(self, key: str) -> list[str]:
-        """All base URLs in the order in which to ask them. Equal in every process."""
+        """Return all base URLs in the order in which to ask them. Equal in every process."""
         now = time.monotonic()
 
         def rank(url: str) -> tuple[bool, bytes]:
@@ -119,7 +119,7 @@ class Settings:
         )
 
     def ends(self) -> float:
-        """Monotonic time at which an answer that is requested now is late."""
+        """Return the monotonic time at which an answer that is requested now is late."""
         return time.monotonic() + self.deadline_seconds
 
 
@@ -141,7 +141,7 @@ class Attempts:
         return self._order[self._at % len(self._order)]
 
     def remaining_seconds(self) -> float:
-        """Time that remains for the answer. Raises :class:`DeadlineError` if there is none."""
+        """Return the time that remains for the answer. Raises :class:`DeadlineError` if there is none."""
         remaining = self._ends - time.monotonic()
         if remaining <= 0:
             raise self._timed_out()
@@ -151,7 +151,10 @@ class Attempts:
         return self._settings.timed_out(self.base_url)
 
     def arguments(self) -> dict[str, Any]:
-        """Arguments of ``build_request`` for the next attempt. Raises :class:`DeadlineError` if late."""
+        """Return arguments of ``build_request`` for the next attempt.
+
+        Raises :class:`DeadlineError` if late.
+        """
         remaining = self.remaining_seconds()
         headers = {"Accept": self._request.accept}
         if self._request.body is not None:
@@ -185,7 +188,7 @@ class Attempts:
         return IncompleteAnswerError(f"the answer of {self.base_url} was cut: {error}; ask again")
 
     def pause_after(self, failure: Failure) -> float:
-        """Seconds of backoff before the next attempt, which then uses :attr:`base_url`.
+        """Return seconds of backoff before the next attempt, which then uses :attr:`base_url`.
 
         Raises the failure if another attempt is useless or would be late.
         """
@@ -227,7 +230,7 @@ def check_token(token: str | None) -> None:
 
 
 def transport(token: str | None, tls: ssl.SSLContext | None) -> dict[str, Any]:
-    """Arguments of httpx's clients.
+    """Return arguments of httpx's clients.
 
     Raises ValueError if the token has a character that headers must not have, such as a line end.
     """

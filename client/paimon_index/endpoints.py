@@ -77,17 +77,17 @@ class Endpoints:
 
     @endpoint
     def config(self) -> Call[catalog.Configuration]:
-        """Version, limits and capabilities, and the warehouses that the token may use."""
+        """Return the version, limits and capabilities, and the warehouses that the token may use."""
         return _one(catalog.Configuration, get("/v1/config"))
 
     @endpoint
     def databases(self, warehouse: str) -> Call[tuple[str, ...]]:
-        """Databases of a warehouse."""
+        """Return databases of a warehouse."""
         return _names("databases", f"/v1/{warehouse}/databases")
 
     @endpoint
     def tables(self, warehouse: str, database: str) -> Call[tuple[str, ...]]:
-        """Tables of a database."""
+        """Return tables of a database."""
         return _names("tables", f"/v1/{warehouse}/databases/{database}/tables")
 
     @endpoint
@@ -99,36 +99,36 @@ class Endpoints:
     def schemas(
         self, table: str, **options: Unpack[given.VersionOptions]
     ) -> Call[tuple[catalog.Schema, ...]]:
-        """Schemas with full types, up to that of a version, the oldest first."""
+        """Yield schemas with full types, up to that of a version, the oldest first."""
         path = under(table, "/schemas")
         joined = yield from _pages("schemas", lambda token: get(path, {**options, "page_token": token}))
         return tuple(decode(catalog.Schema, schema) for schema in joined["schemas"])
 
     @endpoint
     def schema(self, table: str, schema_id: int, *, branch: str | None = None) -> Call[catalog.Schema]:
-        """One schema with full types."""
+        """Return one schema with full types."""
         return _one(catalog.Schema, get(under(table, f"/schemas/{schema_id}"), {"branch": branch}))
 
     @endpoint
     def snapshots(self, table: str, *, branch: str | None = None) -> Call[tuple[catalog.Snapshot, ...]]:
-        """Existing snapshots, the oldest first."""
+        """Return existing snapshots, the oldest first."""
         return _listed(catalog.Snapshot, "snapshots", under(table, "/snapshots"), branch=branch)
 
     @endpoint
     def tags(self, table: str, *, branch: str | None = None) -> Call[tuple[catalog.Tag, ...]]:
-        """Tags of a table."""
+        """Return tags of a table."""
         return _listed(catalog.Tag, "tags", under(table, "/tags"), branch=branch)
 
     @endpoint
     def branches(self, table: str) -> Call[tuple[catalog.Branch, ...]]:
-        """Branches of a table."""
+        """Return branches of a table."""
         return _listed(catalog.Branch, "branches", under(table, "/branches"))
 
     @endpoint
     def index_files(
         self, table: str, *, index_type: str | None = None, **options: Unpack[given.VersionOptions]
     ) -> Call[catalog.IndexFileList]:
-        """Live entries of the index manifest, of one index type or all."""
+        """Yield live entries of the index manifest, of one index type or all."""
         path, members = under(table, "/index-files"), {**options, "type": index_type}
         joined = yield from _pages("index_files", lambda token: get(path, {**members, "page_token": token}))
         return decode(catalog.IndexFileList, joined)
@@ -142,7 +142,7 @@ class Endpoints:
 
     @endpoint
     def buckets(self, table: str, **options: Unpack[given.BucketsOptions]) -> Call[results.BucketList]:
-        """Buckets, their index files and how full they are."""
+        """Return buckets, their index files and how full they are."""
         return _one(results.BucketList, get(under(table, "/buckets"), options))
 
     @endpoint
@@ -157,7 +157,7 @@ class Endpoints:
 
     @endpoint
     def advice(self, table: str, **options: Unpack[given.AdviceOptions]) -> Call[results.TableAdvice]:
-        """Cost and use of a table's file indexes, and advice about them."""
+        """Return the cost and use of a table's file indexes, and advice about them."""
         return _one(results.TableAdvice, get(under(table, "/advice"), options))
 
     @endpoint
@@ -171,7 +171,7 @@ class Endpoints:
     def changes(
         self, table: str, from_snapshot_id: int | None = None, **options: Unpack[given.ChangesOptions]
     ) -> Call[results.ChangesAnswer]:
-        """Files that came and went, after a filter.
+        """Return files that came and went, after a filter.
 
         With ``from_token`` since the answer that gave it as ``next_from_token``. With ``from_snapshot_id``
         between two versions, the later of which must be named too. Without both nothing has changed yet.
@@ -183,7 +183,10 @@ class Endpoints:
     def what_if(
         self, table: str, indexes: Iterable[given.ProposedIndex], **options: Unpack[given.WhatIfOptions]
     ) -> Call[results.WhatIf]:
-        """Numbers of files that proposed indexes would skip. The service reads a sample of data files."""
+        """Return numbers of files that proposed indexes would skip.
+
+        The service reads a sample of data files.
+        """
         return _one(results.WhatIf, post(under(table, "/what-if"), {"indexes": list(indexes), **options}))
 
     @endpoint
@@ -194,7 +197,7 @@ class Endpoints:
         files: Iterable[given.IndexFile],
         **options: Unpack[given.EvaluateOptions],
     ) -> Call[results.Evaluation]:
-        """Decisions of index files about a filter. ``schema`` has type texts by column name."""
+        """Return decisions of index files about a filter. ``schema`` has type texts by column name."""
         columns = [{"name": name, "type": type_} for name, type_ in schema.items()]
         members = {"schema": columns, "files": [index_file_members(file) for file in files], **options}
         return _one(results.Evaluation, post(f"/v1/{warehouse}/index-files/evaluate", members))
@@ -203,7 +206,7 @@ class Endpoints:
     def inspect(
         self, warehouse: str, file: given.IndexFile, **options: Unpack[given.InspectOptions]
     ) -> Call[results.Inspection]:
-        """Contents of an index file."""
+        """Return contents of an index file."""
         types = options.pop("types", None)
         request = post(f"/v1/{warehouse}/index-files/inspect", {**index_file_members(file), **options})
         parameters = get("", {"schema": types}).parameters
@@ -221,7 +224,7 @@ class Endpoints:
 
     @endpoint
     def metrics(self) -> Call[str]:
-        """Metrics in Prometheus' text form."""
+        """Return metrics in Prometheus' text form."""
         return (yield get("/metrics")).decode()
 
     @endpoint

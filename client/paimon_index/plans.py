@@ -126,7 +126,7 @@ class PlanReader:
 
 
 def _partitions(column: pa.Array) -> list[dict[str, Any]]:
-    """Partitions as Python values. Dates and times beyond Python's range are ``numpy.datetime64``."""
+    """Return partitions as Python values. Dates and times beyond Python's range are ``numpy.datetime64``."""
     try:
         return [partition or {} for partition in column.to_pylist()]
     except (OverflowError, ValueError):
@@ -206,11 +206,11 @@ class Plan(_Facts):
             self.close()
 
     def to_arrow(self) -> pa.Table:
-        """All files as a table. Raises what :meth:`batches` does."""
+        """Return all files as a table. Raises what :meth:`batches` does."""
         return pa.Table.from_batches(self.batches(), self.schema)
 
     def to_pandas(self) -> pd.DataFrame:
-        """All files as a data frame. Needs pandas."""
+        """Return all files as a data frame. Needs pandas."""
         return self.to_arrow().to_pandas()
 
     def close(self) -> None:
@@ -258,11 +258,11 @@ class AsyncPlan(_Facts):
             await self.close()
 
     async def to_arrow(self) -> pa.Table:
-        """All files as a table. See :meth:`Plan.to_arrow`."""
+        """Return all files as a table. See :meth:`Plan.to_arrow`."""
         return pa.Table.from_batches([batch async for batch in self.batches()], self.schema)
 
     async def to_pandas(self) -> pd.DataFrame:
-        """All files as a data frame. Needs pandas."""
+        """Return all files as a data frame. Needs pandas."""
         return (await self.to_arrow()).to_pandas()
 
     async def close(self) -> None:

@@ -95,18 +95,18 @@ def post(path: str, members: Mapping[str, Any], accept: str = JSON) -> Request:
 
 
 def under(table: str, what: str) -> str:
-    """Path of a table named ``warehouse.database.table``, followed by ``what``."""
+    """Return the path of a table named ``warehouse.database.table``, followed by ``what``."""
     return f"{TableName.parse(table).path}{what}"
 
 
 def key_of(request: Request) -> str:
-    """Key that chooses the base URL: the table's path."""
+    """Return the key that chooses the base URL: the table's path."""
     # All requests about a table go to one base URL, whose caches are warm for it.
     return "/".join(request.key.split("/")[:7])
 
 
 def index_file_members(file: IndexFile) -> dict[str, Any]:
-    """Members of a body for an index file."""
+    """Return members of a body for an index file."""
     content = None if file.content is None else base64.b64encode(file.content).decode()
     members = {"path": file.path, "content": content, "name": file.name}
     return {name: value for name, value in members.items() if value is not None}
@@ -142,7 +142,7 @@ def _plain(value: Any) -> Any:
 
 
 def _texts_of_times(values: pa.Array | pa.ChunkedArray) -> list[str | None]:
-    """Timestamps and dates as texts, many times as fast as value by value.
+    """Return timestamps and dates as texts, many times as fast as value by value.
 
     Raises ValueError if a timestamp is the smallest of its unit, which NumPy takes for null.
     """

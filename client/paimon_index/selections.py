@@ -58,7 +58,7 @@ class Selection:
         return made
 
     def positions(self) -> NDArray[np.int64]:
-        """Ascending positions, shape (rows,)."""
+        """Return ascending positions, shape (rows,)."""
         if self.form == "positions":
             return np.frombuffer(self.content, "<u8").astype(np.int64)
         return np.asarray(self.bitmap.to_array()).astype(np.int64)

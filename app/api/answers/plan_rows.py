@@ -112,7 +112,7 @@ def plan_lines(plan: Plan, form: SelectionEncoding, *, explain: bool) -> Iterato
 
 
 def plan_facts(plan: Plan, encode_ms: float | None = None) -> JsonMembers:
-    """Facts about a plan as a whole, with the time to encode it if known."""
+    """Return facts about a plan as a whole, with the time to encode it if known."""
     timings = plan.timings_ms if encode_ms is None else {**plan.timings_ms, "encode": encode_ms}
     return {
         "summary": plan_summary(plan.summary),

@@ -101,7 +101,7 @@ def sized_for(positions: Positions, row_count: int) -> Positions:
 
 
 def bitmap_format(positions: Positions, form: SelectionForm) -> str | None:
-    """Roaring form of a bitmap, ``roaring32`` or ``roaring64``. None for other forms."""
+    """Return the roaring form of a bitmap, ``roaring32`` or ``roaring64``. None for other forms."""
     if form is not SelectionForm.BITMAP:
         return None
     return "roaring64" if isinstance(positions, BitMap64) else "roaring32"

@@ -146,7 +146,7 @@ class VersionedQuestion:
         return None if text is None else PageToken.read(text, request)
 
     def _version_of(self, token: PageToken) -> Version:
-        """Exactly the version of earlier pages, whatever has been committed since."""
+        """Return exactly the version of earlier pages, whatever has been committed since."""
         selector, key = self.body.selector, token.version
         # A tag keeps its snapshot when the snapshot of that number has expired.
         by_number = selector.tag is None and key.snapshot_id is not None

@@ -217,7 +217,7 @@ ACCESS: Final[Mapping[str, Access]] = {
 
 
 def open_paths(settings: Settings) -> frozenset[str]:
-    """Paths that need no token."""
+    """Return paths that need no token."""
     is_open = {Access.OPEN}
     if settings.docs_access == "open":
         is_open.add(Access.DOCUMENTATION)

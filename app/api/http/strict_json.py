@@ -68,7 +68,7 @@ def read_json(content: bytes | bytearray, label: str = "the body") -> object:
 
 
 def memory_of_json(content: bytes | bytearray) -> int:
-    """Upper bound of the bytes that reading ``content`` takes in addition to it."""
+    """Return an upper bound of the bytes that reading ``content`` takes in addition to it."""
     of_text = _ASCII_BYTES if content.isascii() else _WIDE_BYTES
     return of_text * len(content) + sum(content.count(mark) * size for mark, size in _OBJECT_BYTES.items())
 

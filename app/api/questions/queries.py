@@ -117,7 +117,7 @@ class InspectQuery(Request):
     )
 
     def types(self) -> Mapping[str, str]:
-        """Type texts by column name."""
+        """Return the type texts by column name."""
         types = {} if self.columns is None else _json_object("schema", self.columns)
         if not all(isinstance(text, str) for text in types.values()):
             raise RequestError("schema: expected a type text for each column name")

@@ -110,7 +110,7 @@ class BitmapBody:
 
 
 def _by_code(column: KeyColumn, distinct: DistinctKeys) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
-    """Rows ordered by code, and the start of each code's rows, with the end of the last ones."""
+    """Return rows ordered by code, and the start of each code's rows, with the end of the last ones."""
     # Sorting one array of codes with rows in the low bits needs no permutation of the rows.
     rows_by_code = np.empty(len(distinct.codes), "<u8")
     at = 0
@@ -148,22 +148,22 @@ class BitmapIndex:
         return cls(buffer, entries, body, version, row_count, cardinality, flag == 1)
 
     def null_rows(self) -> BitMap:
-        """Rows without a value."""
+        """Return rows without a value."""
         if not self.has_nulls:
             return BitMap()
         return self._union([read_reference(self.buffer, _HEAD.size, self.entries.tail)])
 
     def value_rows(self) -> BitMap:
-        """Rows with a value."""
+        """Return rows with a value."""
         return all_rows(self.row_count) - self.null_rows()
 
     def rows_with(self, keys: Sequence[Key]) -> BitMap:
-        """Rows that have one of ``keys``, which ascend."""
+        """Return rows that have one of ``keys``, which ascend."""
         references = (self.entries.find(key) for key in keys)
         return self._union(reference for reference in references if reference is not None)
 
     def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
-        """Rows with a key in [start, stop). None means unbounded."""
+        """Return rows with a key in [start, stop). None means unbounded."""
         return self._union(self.entries.between(start, stop))
 
     def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:

@@ -47,7 +47,7 @@ def measure_records(
 
 
 def behind_keys(data: NDArray[np.uint8], stored: StoredKeys, space: KeySpace) -> NDArray[np.int64]:
-    """Offset after the key of each record."""
+    """Return the offset after the key of each record."""
     if space.width is not None:
         return stored.places + space.width
     return stored.places + _LENGTH.size + integers(data, stored.places, _LENGTH.format)

@@ -129,7 +129,7 @@ def spots(hashed: _Hash, hash_functions: int) -> Iterator[_Hash]:
 
 
 def payload_bytes(items: int, fpp: float) -> int:
-    """Size of a payload for ``items`` distinct values and a rate of false positives."""
+    """Return the size of a payload for ``items`` distinct values and a rate of false positives."""
     size_bits = int(-items * math.log(fpp) / (math.log(2) ** 2))
     return _HASH_FUNCTIONS.size + size_bits // 8 + 1
 

@@ -73,7 +73,7 @@ class SignPart:
         return [self.low + code for code in codes if code is not None]
 
     def rows_in(self, spans: Iterable[CodeSpan]) -> BitMap:
-        """Rows whose absolute value is in one of ``spans``, which ascend."""
+        """Return rows whose absolute value is in one of ``spans``, which ascend."""
         # No value is above the largest; a span to the end of all codes spares the walk along its edge.
         return self.slices.select(
             (first - self.low, behind - self.low if behind <= self.high else 1 << MAX_SLICES)
@@ -98,21 +98,21 @@ class BitSlicedIntegers:
         return cls(row_count, positive, _part(buffer, behind, row_count)[0])
 
     def null_rows(self) -> BitMap:
-        """Rows without a value."""
+        """Return rows without a value."""
         return all_rows(self.row_count) - self.value_rows()
 
     def value_rows(self) -> BitMap:
-        """Rows with a value."""
+        """Return rows with a value."""
         return BitMap.union(
             BitMap(), *(part.slices.existing_rows() for part in (self.positive, self.negative) if part)
         )
 
     def rows_with(self, keys: Sequence[Key]) -> BitMap:
-        """Rows that have one of ``keys``, which ascend."""
+        """Return rows that have one of ``keys``, which ascend."""
         return self._rows_in([(int(key), int(key) + 1) for key in keys])
 
     def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
-        """Rows with a key in [start, stop). None means unbounded."""
+        """Return rows with a key in [start, stop). None means unbounded."""
         first = -LARGEST_ABSOLUTE if start is None else int(start)
         behind = LARGEST_ABSOLUTE + 1 if stop is None else int(stop)
         return self._rows_in([(first, behind)])

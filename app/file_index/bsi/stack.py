@@ -34,7 +34,7 @@ class _Part:
     existing: BytesColumn
 
     def between(self, first: int, last: int) -> Answers:
-        """Files with an absolute value from ``first`` to ``last``, which is below 2 ** 63."""
+        """Return files with an absolute value from ``first`` to ``last``, which is below 2 ** 63."""
         if first > last:
             return everywhere(Answer.SKIP, len(self.low))
         touched = where(self.present & (first <= self.high) & (self.low <= last), Answer.DOUBT)
@@ -126,7 +126,7 @@ class BsiStack(RowStack[BitSlicedIntegers]):
 
 
 def _by_sign(keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Keys >= 0, and absolute values of the negative ones, both ascending, without those beyond 63 bits."""
+    """Return keys >= 0, and absolute values of the others, both ascending, without those beyond 63 bits."""
     representable = [int(key) for key in keys if abs(int(key)) <= LARGEST_ABSOLUTE]
     return (
         np.array([key for key in representable if key >= 0], np.int64),

@@ -87,5 +87,5 @@ def _copy_strings(strings: BytesColumn, data: NDArray[np.uint8], to: NDArray[np.
 
 
 def _windows(data: NDArray[np.uint8], width: int) -> NDArray[np.void]:
-    """Every stretch of ``width`` bytes of a buffer as a writable, opaque item."""
+    """Return every stretch of ``width`` bytes of a buffer as a writable, opaque item."""
     return np.ndarray((len(data) - width + 1,), np.dtype((np.void, width)), data, strides=(1,))

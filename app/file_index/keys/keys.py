@@ -73,10 +73,10 @@ class KeySpace(Protocol):
         """Return a value that has this key."""
 
     def equal_keys(self, value: Value) -> tuple[Key, ...]:
-        """Keys of all rows that SQL holds equal to ``value``, ascending."""
+        """Return keys of all rows that SQL holds equal to ``value``, ascending."""
 
     def keys_of(self, values: Sequence[Value]) -> tuple[Key, ...]:
-        """Keys of all rows that SQL holds equal to one of ``values``, which ascend without repetition."""
+        """Return keys of all rows that SQL holds equal to one of ``values``, distinct and ascending."""
 
     def edge(self, value: Value, *, behind: bool) -> tuple[Key, Key]:
         """Return the cut right before ``value``, or right after it, in terms of keys.

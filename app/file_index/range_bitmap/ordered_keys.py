@@ -35,7 +35,7 @@ class OrderedKeys:
         return self.values.nbytes + _BYTES_OF_FILE * len(self.values) + 3 * self.distinct.nbytes
 
     def unordered(self) -> NDArray[np.bool_]:
-        """Files with a key that is not above the one before it, shape (m,)."""
+        """Return files with a key that is not above the one before it, shape (m,)."""
         wrong = np.zeros(len(self.distinct), bool)
         falls = self.values[1:] <= self.values[:-1]
         ends = np.cumsum(self.distinct)
@@ -46,7 +46,7 @@ class OrderedKeys:
         return wrong
 
     def differ(self, ends: NDArray[np.signedinteger]) -> NDArray[np.bool_]:
-        """Files whose first and last key are not ``ends``, shape (2, m). Shape (m,)."""
+        """Return files whose first and last key are not ``ends``, shape (2, m). Shape (m,)."""
         wrong, filled = np.zeros(len(self.distinct), bool), np.flatnonzero(self.distinct)
         behind = np.cumsum(self.distinct)[filled]
         for keys, places in zip(ends, (behind - self.distinct[filled], behind - 1), strict=True):
@@ -54,21 +54,21 @@ class OrderedKeys:
         return wrong
 
     def having(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
-        """Files that have one of the keys, shape (m,)."""
+        """Return files that have one of the keys, shape (m,)."""
         having = np.zeros(len(self.distinct), bool)
         for key in keys:
             having |= self._has(key)
         return having
 
     def having_others(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
-        """Files with a key that is none of ``keys``, which are distinct. Shape (m,)."""
+        """Return files with a key that is none of ``keys``, which are distinct. Shape (m,)."""
         hits = np.zeros(len(self.distinct), np.int64)
         for key in keys:
             hits += self._has(key)
         return self.distinct > hits
 
     def having_between(self, start: Key | None, stop: Key | None) -> NDArray[np.bool_]:
-        """Files with a key in [start, stop). None means unbounded."""
+        """Return files with a key in [start, stop). None means unbounded."""
         ends = np.cumsum(self.distinct)
         first = ends - self.distinct if start is None else self._below(start)
         return first < (ends if stop is None else self._below(stop))
@@ -87,7 +87,10 @@ class OrderedKeys:
         return inside
 
     def _below(self, key: Key) -> NDArray[np.int64]:
-        """Position of each file's first key that is not below ``key``. The file's end if there is none."""
+        """Return the position of each file's first key that is not below ``key``.
+
+        The file's end if there is none.
+        """
         high = np.cumsum(self.distinct)
         low = high - self.distinct
         while len(searching := np.flatnonzero(low < high)):

@@ -131,20 +131,20 @@ class RangeBitmap:
         return cls(row_count, cardinality, bounds, keys, slices_at(buffer, end, row_count))
 
     def null_rows(self) -> BitMap:
-        """Rows without a value."""
+        """Return rows without a value."""
         return all_rows(self.row_count) - self.slices.existing_rows()
 
     def value_rows(self) -> BitMap:
-        """Rows with a value."""
+        """Return rows with a value."""
         return self.slices.existing_rows()
 
     def rows_with(self, keys: Sequence[Key]) -> BitMap:
-        """Rows that have one of ``keys``, which ascend."""
+        """Return rows that have one of ``keys``, which ascend."""
         codes = (self.code(key) for key in keys)
         return self.slices.select((code, code + 1) for code in codes if code is not None)
 
     def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
-        """Rows with a key in [start, stop). None means unbounded."""
+        """Return rows with a key in [start, stop). None means unbounded."""
         first = 0 if start is None else self._rank(start)
         behind = self.cardinality if stop is None else self._rank(stop)
         # No row has a code above the last one; a span to the end of all codes spares the walk along its edge.

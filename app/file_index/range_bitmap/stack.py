@@ -78,7 +78,7 @@ def _values(stored: NDArray[np.signedinteger], space: KeySpace) -> NDArray[np.si
 
 
 def have_ends(stored: StoredKeys, cursors: Cursors, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Dictionaries, shape (m,), whose first and last key are those at ``ends``, int64, shape (2, m)."""
+    """Return dictionaries, shape (m,), with the first and last key at ``ends``, int64, shape (2, m)."""
     owners, first = np.unique(stored.owners, return_index=True)
     have = np.ones(len(cursors.at), bool)
     for expected, at in zip(ends, (first, np.append(first, len(stored.owners))[1:] - 1), strict=True):

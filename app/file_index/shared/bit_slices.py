@@ -56,11 +56,11 @@ class BitSlices:
     is_measured: bool = False
 
     def existing_rows(self) -> BitMap:
-        """Rows that have a code."""
+        """Return rows that have a code."""
         return self._read(self.existing)
 
     def select(self, spans: Iterable[CodeSpan]) -> BitMap:
-        """Rows whose code is in one of ``spans``, which ascend and do not overlap."""
+        """Return rows whose code is in one of ``spans``, which ascend and do not overlap."""
         return rows_in_spans(self.existing_rows, spans, len(self.slices), self._slice)
 
     def first(self, candidates: BitMap, limit: int, *, descending: bool) -> tuple[BitMap, BitMap]:
@@ -84,7 +84,7 @@ class BitSlices:
         return sure, tied if places else BitMap()
 
     def codes(self) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
-        """Rows that have a code, ascending, and the code of each. Shape (n,)."""
+        """Return rows that have a code, ascending, and the code of each. Shape (n,)."""
         existing = self.existing_rows()
         rows = np.asarray(existing.to_array(), np.uint32)
         codes = np.zeros(len(rows), np.uint64)
@@ -244,7 +244,7 @@ def merge(spans: Iterable[CodeSpan]) -> list[CodeSpan]:
 
 
 def slice_codes(rows: Iterable[CodedRows], slices: int) -> list[bytes]:
-    """Bitmaps of existing rows and of each slice. ``rows``: ascending blocks, with their codes."""
+    """Return bitmaps of existing rows and of each slice. ``rows``: ascending blocks, with their codes."""
     bitmaps = deque(BitMap() for _ in range(1 + slices))
     for positions, codes in rows:
         bitmaps[0] |= bitmap_of(positions)
@@ -275,7 +275,7 @@ def null_rows(bitmaps: Sequence[BytesColumn], row_counts: NDArray[np.int64]) -> 
 
 
 def _is_one_run_of_all(column: BytesColumn, row_counts: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Files of at most 65536 rows whose bitmap is, byte for byte, the run of all rows."""
+    """Return files of at most 65536 rows whose bitmap is, byte for byte, the run of all rows."""
     cursors = Cursors.of(column)
     last = row_counts - 1
     cursors.expect(cursors.u32_le("cookie") == COOKIE_WITH_RUNS, "runs")

@@ -60,7 +60,7 @@ class _Integers:
         return int(np.searchsorted(self.values, self.values.dtype.type(key)))
 
     def places(self, keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Position of each key that the type can hold, and of the first larger one."""
+        """Return the position of each key that the type can hold, and of the first larger one."""
         bounds = np.iinfo(self.values.dtype)
         representable = [int(key) for key in keys if bounds.min <= int(key) <= bounds.max]
         typed = np.array(representable, self.values.dtype)
@@ -162,14 +162,14 @@ class Directory:
         return self.keys.nbytes + sum(array.nbytes for array in arrays)
 
     def having(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
-        """Files that have one of the keys, shape (m,)."""
+        """Return files that have one of the keys, shape (m,)."""
         having = np.zeros(len(self.first), bool)
         for files in self._files_with(keys):
             having[files] = True
         return having
 
     def having_others(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
-        """Files with a key that is none of ``keys``, which are distinct. Shape (m,)."""
+        """Return files with a key that is none of ``keys``, which are distinct. Shape (m,)."""
         hits = np.zeros(len(self.first), np.int64)
         for files in self._files_with(keys):
             # Keys that are looked up together may be of one file.
@@ -177,7 +177,7 @@ class Directory:
         return self.distinct > hits
 
     def having_between(self, start: Key | None, stop: Key | None) -> NDArray[np.bool_]:
-        """Files with a key in [start, stop). None means unbounded."""
+        """Return files with a key in [start, stop). None means unbounded."""
         first = 0 if start is None else self.keys.below(start)
         behind = len(self.files) if stop is None else self.keys.below(stop)
         starts_inside = (first <= self.first) & (self.first < behind)
@@ -231,7 +231,7 @@ def as_keys(bits: NDArray[np.int64], space: KeySpace) -> NDArray[np.int64]:
 def _codes(
     values: NDArray[np.int64], file_bits: int
 ) -> tuple[NDArray[np.int64], Callable[[NDArray[np.int64]], NDArray[np.int64]]]:
-    """Numbers in the order of the values that leave ``file_bits`` bits free, and the way back."""
+    """Return numbers in the order of the values that leave ``file_bits`` bits free, and the way back."""
     if not len(values):
         return values, lambda codes: codes
     least = int(values.min())
@@ -263,7 +263,7 @@ class _Runs:
         return cls(owners[starts], starts, codes)
 
     def unordered(self, count: int) -> NDArray[np.bool_]:
-        """Files, of ``count``, with a key that is not above the one before it."""
+        """Return files, of ``count``, with a key that is not above the one before it."""
         wrong = np.zeros(count, bool)
         falls = self.codes[1:] <= self.codes[:-1]
         falls[self.starts[1:] - 1] = False
@@ -273,7 +273,7 @@ class _Runs:
     def ends(
         self, merged: NDArray[np.integer], file_bits: int, count: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Positions in ``merged`` of the first and last key of each file, and its number of keys."""
+        """Return positions in ``merged`` of the first and last key of each file, and its number of keys."""
         first, last = np.full(count, len(merged)), np.full(count, -1)
         distinct = np.zeros(count, np.int64)
         if len(self.owners):

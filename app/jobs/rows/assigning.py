@@ -82,7 +82,7 @@ class BucketAssignment:
 
 
 def assigned_schema(target: Target) -> StructType:
-    """Output of :class:`BucketAssignment` in Spark's types."""
+    """Return the output of :class:`BucketAssignment` in Spark's types."""
     from pyspark.sql import types  # noqa: PLC0415 - an extra
 
     return types.StructType(

@@ -62,7 +62,7 @@ def file_schema(schema: TableSchema) -> pa.Schema:
 
 
 def arrow_type(data_type: DataType, field_id: int, depth: int = 1) -> pa.DataType:
-    """Arrow type of a column or of a part of it. ``depth`` is that of the next nested part."""
+    """Return the Arrow type of a column or of a part of it. ``depth`` is that of the next nested part."""
     root = data_type.root
     nested_id = field_id * _DEPTHS + depth
     match root:

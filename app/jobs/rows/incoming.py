@@ -71,7 +71,7 @@ def _has_header(options: Mapping[str, str]) -> bool:
 
 
 def spark_schema(target: Target) -> StructType:
-    """Columns of the table in Spark's types."""
+    """Return columns of the table in Spark's types."""
     from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - an extra
 
     from paimon_index.spark.column_types import spark_type  # noqa: PLC0415 - an extra

@@ -119,7 +119,7 @@ class Preparation:
 
 
 def prepared_schema(target: Target) -> StructType:
-    """Output of :class:`Preparation` in Spark's types."""
+    """Return the output of :class:`Preparation` in Spark's types."""
     from pyspark.sql import types  # noqa: PLC0415 - an extra
 
     dynamic = target.schema.bucket_mode is BucketMode.HASH_DYNAMIC

@@ -65,7 +65,7 @@ class KeyForms:
     owners: Sequence[int]  # Number of each form's key, ascending; the padded form of a key is its first.
 
     def buckets(self, hashes: Sequence[int], buckets: Iterable[int | None]) -> tuple[KeyBucket, ...]:
-        """Answers each key from the hash and the bucket of each of its forms."""
+        """Answer each key from the hash and the bucket of each of its forms."""
         answers = []
         rows = zip(self.owners, hashes, buckets, strict=True)
         for _, forms in itertools.groupby(rows, key=lambda form: form[0]):
@@ -108,7 +108,7 @@ def key_forms(fields: Sequence[FieldValues], keys: int) -> KeyForms | None:
 
 
 def _form_lengths(value: Value | None, data_type: DataType) -> range:
-    """Bytes of each form of a value, the padded one first. A single 0 for a value with one form."""
+    """Return bytes of each form of a value, the padded one first. A single 0 for a value with one form."""
     if data_type.root is not TypeRoot.CHAR or not isinstance(value, bytes):
         return range(1)
     stem = value.rstrip(b" ")
@@ -262,7 +262,7 @@ def _key_fields(version: Version) -> tuple[DataField, ...]:
 
 
 def _doubt(version: Version) -> str | None:
-    """Reason why no bucket can be determined, or None."""
+    """Return the reason why no bucket can be determined, or None."""
     names = Names(version.schema.fields, version.relation)
     # Some readers show NULLs of such a column as another value, so they look for the rows under other keys.
     return next((why for field in _key_fields(version) if (why := names.doubt_of(field)) is not None), None)

@@ -161,7 +161,7 @@ class PlannedFiles(Sequence[FilePlan]):
         return replace(self, table=pa.concat_batches([self.table, table]), steps=steps)
 
     def without_files(self) -> PlannedFiles:
-        """No files, in the form of these."""
+        """Return no files, in the form of these."""
         return replace(
             self,
             table=self.table.slice(0, 0),

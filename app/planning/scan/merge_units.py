@@ -47,7 +47,7 @@ class MergeUnits:
 
 
 def units_of_version(version: Version, files: NDArray[np.int64]) -> MergeUnits:
-    """Partitions the kept files of a primary key table, ascending, into units."""
+    """Partition the kept files of a primary key table, ascending, into units."""
     all_files = version.files()
 
     def ranks(chosen: NDArray[np.int64]) -> Ranks:
@@ -64,7 +64,7 @@ def merge_units(
     *,
     one_version: bool,
 ) -> MergeUnits:
-    """Partitions files into units, bucket by bucket.
+    """Partition files into units, bucket by bucket.
 
     ``files``: those that a read still has to see, ascending.
     ``ranks``: returns the ranks of the smallest and the largest key of files, among the keys of all of these.
@@ -90,7 +90,7 @@ def merge_units(
 def sections(
     groups: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Cuts each group of ranges into sections that do not overlap. A range includes both ends.
+    """Cut each group of ranges into sections that do not overlap. A range includes both ends.
 
     Returns the order by group and range, and for each range in this order whether a section begins with it.
     """

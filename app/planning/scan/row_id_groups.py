@@ -154,7 +154,7 @@ class GroupColumns:
         return cls(groups, statistics, derived)
 
     def holders(self, column_id: int) -> NDArray[np.int64]:
-        """Places in ``members`` of a column's files, shape (groups,); :data:`NOBODY` or :data:`UNCLEAR`."""
+        """Return places in ``members`` of a column's files, :data:`NOBODY` or :data:`UNCLEAR`; (groups,)."""
         make = partial(self._find_holders, column_id)
         return self.derived.get_or_make(("holders", column_id), make, lambda places: places.nbytes)
 
@@ -164,7 +164,7 @@ class GroupColumns:
         return np.bincount(groups.numbers[self._holds(column_id)], minlength=len(groups.starts))
 
     def bounds(self, column: DataField, groups: NDArray[np.int64]) -> ColumnBounds | None:
-        """Bounds of a column in groups whose files hold the same rows. None for a key of a map."""
+        """Return bounds of a column in groups whose files hold the same rows. None for a key of a map."""
         if column == ROW_ID:
             # All data files of such a group have equal row ids, and the newest leads the group.
             files, back = np.unique(self.groups.leads[groups], return_inverse=True)
@@ -194,7 +194,7 @@ class GroupColumns:
         )
 
     def bounds_of_files(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
-        """Bounds of a column in members that share their rows with no other file."""
+        """Return bounds of a column in members that share their rows with no other file."""
         members = self.groups.members
         order = np.argsort(members)
         places = order[np.searchsorted(members, files, sorter=order)]

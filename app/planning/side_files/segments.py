@@ -120,14 +120,14 @@ class HeadSegment:
         return frozenset((column, kind) for column, kind in requested if kind in self.heads.kinds(column))
 
     def largest_body(self, requested: WantedIndexes) -> int:
-        """Bytes of the largest sum of requested payloads in one file."""
+        """Return bytes of the largest sum of requested payloads in one file."""
         if requested not in self._largest_bodies:
             self._largest_bodies[requested] = int(_body_sizes(self.heads, requested).max(initial=0))
         return self._largest_bodies[requested]
 
 
 def files_of_bodies(largest_body: int) -> int:
-    """Files of a segment of payloads, a power of two."""
+    """Return files of a segment of payloads, a power of two."""
     fitting = max(1, min(_BODY_BYTES, LEDGER.portion) // max(1, largest_body))
     return min(FILES_OF_HEADS, 1 << fitting.bit_length() - 1)
 

@@ -180,7 +180,7 @@ class FileColumns:
         return sum(map(own_bytes, arrays)) + sum(map(len, self.partitions))
 
     def additional_bytes(self, previous: Self | None) -> int:
-        """Bytes of memory that is neither mapped nor shared with the columns of an earlier version."""
+        """Return bytes of memory that is neither mapped nor shared with the columns of an earlier version."""
         if previous is None or self.row_counts.ctypes.data != previous.row_counts.ctypes.data:
             return self.nbytes
         # Versions share buffers: if each were weighed with all of them, caches would count a table's files
@@ -223,7 +223,7 @@ class Files:
             yield number, part, places if rows is None else rows[places]
 
     def manifests_of(self, files: NDArray[np.int64]) -> list[int]:
-        """Numbers of the manifests that ascending ``files`` are in."""
+        """Return numbers of the manifests that ascending ``files`` are in."""
         return [*self._parts(files)]
 
     def cut(self, files: NDArray[np.int64], most: int) -> Iterator[NDArray[np.int64]]:

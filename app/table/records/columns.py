@@ -177,7 +177,7 @@ def _take_out(records: pa.StructArray, path: Sequence[str]) -> tuple[pa.StructAr
 
 
 def memory_of(records: pa.StructArray) -> int:
-    """Memory of records in bytes, with the offsets that lists of them will take."""
+    """Return memory of records in bytes, with the offsets that lists of them will take."""
     size: int = records.get_total_buffer_size()
     return size + _MEMORY_PER_ITEM * _list_items(records)
 

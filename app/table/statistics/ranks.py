@@ -102,7 +102,7 @@ def _rank(parts: Sequence[Sequence[_Column]], columns: int, keys: int) -> NDArra
 
 
 def column_ranks(values: Values, valid: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Dense ranks in SQL's order from 1, and 0 for NULL."""
+    """Return dense ranks in SQL's order from 1, and 0 for NULL."""
     ranks = np.zeros(len(valid), np.int64)
     if isinstance(values, np.ndarray):
         # NumPy orders floating point as SQL does: zeros are equal, NaN is equal to itself and comes last.

@@ -241,7 +241,7 @@ def _settled(
 
 
 def _text(value: Any, length: int = 0) -> str | None:
-    """Text that Spark casts to the value's type. Texts of CHAR are padded."""
+    """Return text that Spark casts to the value's type. Texts of CHAR are padded."""
     match value:
         case None:
             return None
@@ -280,7 +280,7 @@ def _added(
 
 
 def _titled(columns: Sequence[Column], target: spark_types.StructType) -> list[Column]:
-    """Columns under the names that a query gives them, with the metadata of CHAR columns."""
+    """Return columns under the names that a query gives them, with the metadata of CHAR columns."""
     return [
         column.alias(field.name, metadata=field.metadata)
         for column, field in zip(columns, target, strict=True)

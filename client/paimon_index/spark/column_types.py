@@ -76,7 +76,7 @@ class SimpleType:
 
 
 def spark_type(written: str | dict[str, Any]) -> DataType:
-    """Spark's type of a column, with nullable parts. UnsupportedTableError if there is none."""
+    """Return Spark's type of a column, with nullable parts. UnsupportedTableError if there is none."""
     if isinstance(written, str):
         simple = SimpleType.parse(written)
         if simple.root == "DECIMAL":
@@ -100,13 +100,13 @@ def spark_type(written: str | dict[str, Any]) -> DataType:
 
 
 def char_length(written: str | dict[str, Any]) -> int | None:
-    """Length of a CHAR column, to which Spark pads. None for other types."""
+    """Return the length of a CHAR column, to which Spark pads. None for other types."""
     simple = SimpleType.parse(written) if isinstance(written, str) else None
     return simple.size if simple is not None and simple.root == "CHAR" else None
 
 
 def timestamp_digits(written: str | dict[str, Any]) -> int:
-    """Most fractional digits of a timestamp within a type; -1 if there is none."""
+    """Return the most fractional digits of a timestamp within a type; -1 if there is none."""
     if isinstance(written, str):
         simple = SimpleType.parse(written)
         return simple.size if simple.root.startswith("TIMESTAMP") else -1

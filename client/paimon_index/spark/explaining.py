@@ -107,7 +107,7 @@ def explain(  # noqa: PLR0913 - those of read_table
 
 
 def _funnel(decisions: pa.Table) -> list[str]:
-    """Lines for the steps that skipped files, in order, with the files that each left."""
+    """Return lines for the steps that skipped files, in order, with the files that each left."""
     remaining = _Amount(decisions.num_rows, _sum(decisions, "file_size"), _sum(decisions, "row_count"))
     lines = [f"{'':<18}{'files':>10} {'bytes':>12} {'rows':>16}", f"{'considered':<18}{remaining}"]
     skipped = decisions.filter(decisions.column("skipped"))

@@ -57,7 +57,10 @@ class Frames:
         self._fields = [field for field in scan.schema.fields if field.name in names or field.name in keys]
 
     def rows(self) -> DataFrame:
-        """All rows, with the requested columns in the schema's order. CHAR is padded as Spark pads it."""
+        """Return all rows, with the requested columns in the schema's order.
+
+        CHAR is padded as Spark pads it.
+        """
         plain: list[DataFrame] = []
         merging: list[DataFrame] = []
         for reader, schema_id, file_format, is_plain, files in self.groups():
@@ -172,7 +175,7 @@ class Frames:
         return self._spark.range(0).select(columns)
 
     def _hadoop_uri(self, uri: str) -> str:
-        """Hadoop's URI of a file: s3 becomes s3a, unless the session has a filesystem for s3."""
+        """Return Hadoop's URI of a file: s3 becomes s3a, unless the session has a filesystem for s3."""
         if not uri.startswith("s3:") or self._has_own_s3():
             return uri
         return "s3a:" + uri.removeprefix("s3:")

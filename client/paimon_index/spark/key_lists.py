@@ -120,7 +120,7 @@ class KeyLists:
 
 
 def _array(name: str, keys: Sequence[Any] | pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
-    """Distinct values without null, which no row equals."""
+    """Return distinct values without null, which no row equals."""
     try:
         values = keys if isinstance(keys, pa.Array | pa.ChunkedArray) else pa.array(keys)
         if pa.types.is_dictionary(values.type):
@@ -135,7 +135,7 @@ def _array(name: str, keys: Sequence[Any] | pa.Array | pa.ChunkedArray) -> pa.Ch
 
 
 def _spark_type(arrow: pa.DataType) -> spark_types.DataType:
-    """Spark's type of keys. Times without a zone stay so, whatever the session prefers."""
+    """Return Spark's type of keys. Times without a zone stay so, whatever the session prefers."""
     is_local = pa.types.is_timestamp(arrow) and arrow.tz is None
     return from_arrow_type(arrow, prefer_timestamp_ntz=is_local)
 

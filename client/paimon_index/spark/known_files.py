@@ -58,7 +58,7 @@ _STAGE_BYTES: Final = 12 << 20
 def known_files(
     spark: SparkSession, file_format: str, files: Sequence[tuple[str, int]], schema: StructType
 ) -> DataFrame:
-    """Rows of Parquet or ORC files, each given by its literal URI and its length in bytes.
+    """Return rows of Parquet or ORC files, each given by its literal URI and its length in bytes.
 
     Raises UnsupportedSessionError if the session does not read the log.
     """

@@ -157,7 +157,7 @@ def ask(  # noqa: PLR0913 - each is a part of one question
 
 
 def pinned(version: VersionOptions, facts: PlanFacts) -> VersionOptions:
-    """Selector of the planned version. A tag stays, since its snapshot may have expired."""
+    """Return the selector of the planned version. A tag stays, since its snapshot may have expired."""
     return version if version.get("tag") is not None else {**version, "snapshot_id": facts.snapshot_id}
 
 
@@ -191,7 +191,10 @@ def needed(
     columns: Sequence[str] | None,
     listed: Collection[str] = (),
 ) -> set[str]:
-    """Columns to read: ``columns``, those with keys, and those that a condition uses. None stands for all."""
+    """Return columns to read: ``columns``, those with keys, and those that a condition uses.
+
+    None stands for all.
+    """
     names = {field.name for field in schema.fields}
     if columns is None or used is None:
         return names
@@ -210,7 +213,7 @@ def resolved(schema: Schema, name: str) -> str:
 
 
 def columns_of(schema: Schema, names: Sequence[str] | None) -> list[SchemaColumn]:
-    """Columns by their names, or all of a schema."""
+    """Return columns by their names, or all of a schema."""
     by_name = {column.name: column for column in schema.fields}
     return [by_name[resolved(schema, name)] for name in (by_name if names is None else names)]
 

@@ -46,7 +46,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
     on_unavailable: Literal["error", "scan"] = "error",
     deadline_seconds: float = 30.0,
 ) -> DataFrame:
-    """Rows of a Paimon table, from the files that paimon-index keeps for a condition.
+    """Return rows of a Paimon table, from the files that paimon-index keeps for a condition.
 
     The table is planned once, now: the DataFrame stays with this snapshot, whatever is committed later. The
     condition is read as in this session, time zone included, and applied to the rows.
@@ -116,7 +116,10 @@ def matching_rows(
     branch: str | None,
     where: Where | None,
 ) -> DataFrame:
-    """Rows of a scan that meet a condition. ``names`` has its columns, which ``branch`` may qualify."""
+    """Return rows of a scan that meet a condition.
+
+    ``names`` has its columns, which ``branch`` may qualify.
+    """
     rows = Frames(spark, scan, names, access).rows()
     return _matching(named(spark, rows, scan.table, branch, where), where)
 

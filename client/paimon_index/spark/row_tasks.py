@@ -61,7 +61,7 @@ def row_tasks(
     schema: spark_types.StructType,
     stores: Mapping[str, StoreSettings],
 ) -> DataFrame:
-    """Rows of files, each given with the bytes that reading it takes.
+    """Return rows of files, each given with the bytes that reading it takes.
 
     ``schema`` has the columns by their names in the files. ``stores`` has filesystem settings by bucket.
     """
@@ -100,7 +100,7 @@ def dealt(files: Sequence[tuple[_Dealt, int]], bytes_each: int) -> list[list[_De
 
 
 def arrow_type(data_type: spark_types.DataType) -> pa.DataType:
-    """Arrow type in which Spark accepts values from Python."""
+    """Return the Arrow type in which Spark accepts values from Python."""
     match data_type:
         case spark_types.DecimalType():
             return pa.decimal128(data_type.precision, data_type.scale)
@@ -114,13 +114,13 @@ def arrow_type(data_type: spark_types.DataType) -> pa.DataType:
 
 
 def bytes_of_task(files: Sequence[tuple[_Dealt, int]], largest: int, tasks_at_once: int) -> int:
-    """Bytes of a task: as Spark divides files, but so that all cores have work."""
+    """Return bytes of a task: as Spark divides files, but so that all cores have work."""
     # Rounded up: a remaining byte would be a task of its own.
     share = -(-sum(size for _, size in files) // max(1, tasks_at_once))
     return max(1, min(largest, max(share, _LEAST_BYTES)))
 
 
 def task_sizes(spark: SparkSession) -> tuple[int, int]:
-    """``spark.sql.files.maxPartitionBytes``, and the number of tasks that run side by side."""
+    """Return ``spark.sql.files.maxPartitionBytes``, and the number of tasks that run side by side."""
     largest = spark._jsparkSession.sessionState().conf().filesMaxPartitionBytes()  # noqa: SLF001 - parsed
     return int(largest), int(spark.sparkContext.defaultParallelism)

@@ -95,7 +95,7 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
         return PlannedSource.name()
 
     def schema(self) -> StructType:
-        """Columns of the table. Plans the read."""
+        """Return columns of the table. Plans the read."""
         with _one_sentence():
             scan = _scan(self._options)
             columns = columns_of(scan.schema, self._options.columns)
@@ -264,7 +264,7 @@ def _files(scan: Scan) -> Iterator[tuple[FileTask, int]]:
 
 
 def _shape(scan: Scan, schema_id: int, columns: list[SchemaColumn]) -> FileShape:
-    """Names and types of the columns in files of a schema, found by field id."""
+    """Return names and types of the columns in files of a schema, found by field id."""
     in_file = {column.id: column for column in scan.file_schemas[schema_id].fields}
     names: list[str | None] = []
     read: dict[str, SchemaColumn] = {}

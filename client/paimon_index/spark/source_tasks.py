@@ -75,7 +75,7 @@ class FilesReader(DataSourceReader):  # type: ignore[misc] # pyspark's types are
         self._char_lengths = char_lengths
 
     def partitions(self) -> list[InputPartition]:
-        """One partition for each task."""
+        """Return one partition for each task."""
         return [InputPartition(files) for files in self._tasks]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:

@@ -64,7 +64,7 @@ class StoreAccess:
         self._spark = spark
 
     def settings(self, uris: Iterable[str]) -> dict[str, StoreSettings]:
-        """Arguments of pyarrow by bucket. Buckets without any are left to the environment."""
+        """Return arguments of pyarrow by bucket. Buckets without any are left to the environment."""
         buckets = {bucket for uri in uris if (bucket := bucket_of(uri)) is not None}
         translated = {bucket: pyarrow_settings(bucket, self._hadoop) for bucket in buckets}
         return {bucket: each for bucket, each in translated.items() if each is not None}
@@ -88,7 +88,7 @@ def bucket_of(uri: str) -> str | None:
 
 
 def pyarrow_settings(bucket: str, hadoop: Mapping[str, str]) -> StoreSettings | None:
-    """Arguments with which pyarrow reads a bucket with Hadoop's credentials.
+    """Return arguments with which pyarrow reads a bucket with Hadoop's credentials.
 
     None if Hadoop's settings use something that pyarrow lacks.
     """
@@ -136,7 +136,7 @@ def _credentials(providers: set[str], key: str, secret: str, token: str) -> Stor
 
 
 def _place(endpoint: str, region: str, *, is_secure: bool) -> StoreSettings:
-    """Endpoint and region of the store. An endpoint of AWS itself is reduced to its region."""
+    """Return the endpoint and region of the store. An endpoint of AWS itself is reduced to its region."""
     protocol, _, host = endpoint.rstrip("/").rpartition("://")
     of_aws = _AWS_ENDPOINT.fullmatch(host)
     if of_aws is not None:

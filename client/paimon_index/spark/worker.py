@@ -207,7 +207,7 @@ def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _opened(uri: str, filesystems: dict[str, Any]) -> tuple[Any, str]:
-    """Filesystem and path of a URI. The path is not percent-decoded, as in the engine."""
+    """Return the filesystem and path of a URI. The path is not percent-decoded, as in the engine."""
     scheme, _, rest = uri.partition(":")
     scheme = "s3" if scheme in S3_SCHEMES else scheme
     authority, _, path = rest.removeprefix("//").partition("/")

@@ -209,7 +209,7 @@ def _present(schema: Any) -> Any:
 
 
 def _column(schema: Any, target: pa.DataType) -> tuple[pa.DataType, _Shaping | None]:
-    """Arrow type of a column in the file, and a converter of fastavro's values, if any is needed.
+    """Return the Arrow type of a column in the file, and a converter of fastavro's values, if any is needed.
 
     ``target``: the final type. An array of pairs may be a map of it.
     """
