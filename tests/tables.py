@@ -189,6 +189,15 @@ def all_files(plan: Plan) -> tuple[FilePlan, ...]:
     return (*plan.files, *plan.skipped_files)
 
 
+def plan_bound(
+    version: Version, predicate: BoundPredicate, request: PlanRequest, budget: Budget = UNBOUNDED
+) -> Plan:
+    """Plan a version by a filter that is bound already."""
+    warnings = PlanWarnings()
+    state = Planner(version, request, predicate, warnings, budget).run()
+    return answer_plan(version, request, predicate, state, warnings, {})
+
+
 @dataclass(frozen=True, slots=True)
 class MadeTable:
     directory: Path
@@ -257,13 +266,7 @@ class MadeTable:
         self, service: IndexService, predicate: BoundPredicate, budget: Budget = UNBOUNDED, **asked: Any
     ) -> Plan:
         """Plans by a filter that is bound already, which nothing simplifies, with less time perhaps."""
-        request = PlanRequest(**asked)
-        version = self.version(service)
-        planner = Planner(version, request, predicate, budget=budget)
-        state = planner.run()
-        return answer_plan(
-            version, request, predicate, state, PlanWarnings(planner.lasting_warnings, planner.warnings), {}
-        )
+        return plan_bound(self.version(service), predicate, PlanRequest(**asked), budget)
 
     def _write_manifest(self, name: str, entries: Sequence[ManifestEntry] | bytes) -> dict[str, Any]:
         written, content = (

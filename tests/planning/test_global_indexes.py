@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from app.planning.plan.answers import Plan, PlanWarnings, answer_plan
+from app.planning.plan.answers import Plan, PlanWarnings
 from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.planned_files import FILE_BYTES
 from app.planning.request.filters import read_filter
@@ -25,7 +25,7 @@ from app.types import DataField, Value, sql_key
 from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, TypeRoot
 from tests.brute_force import matching_rows
 from tests.golden_global_indexes import IGNORED, tables, unpack
-from tests.tables import open_service
+from tests.tables import open_service, plan_bound
 
 _ORDERED: Final = (
     Operator.EQUAL,
@@ -101,10 +101,7 @@ class Written:
 
     def plan(self, predicate: BoundPredicate, **asked: Any) -> Plan:
         request = PlanRequest(**{"selection": SelectionForm.RANGES, **asked})
-        planner = Planner(self.version, request, predicate)
-        state = planner.run()
-        warnings = PlanWarnings((*planner.lasting_warnings,), planner.warnings, planner.undecided)
-        return answer_plan(self.version, request, predicate, state, warnings, {})
+        return plan_bound(self.version, predicate, request)
 
     def matching(self, predicate: BoundPredicate) -> set[int]:
         """Row ids of the rows that satisfy a predicate."""
@@ -179,7 +176,7 @@ def test_what_the_rows_that_global_indexes_find_take_is_counted_for_the_claim(
     version = table(service, warehouse, name).version
     predicate = read_filter(condition, version.schema.fields, Limits(), version.relation)
 
-    state = Planner(version, PlanRequest(selection=SelectionForm.POSITIONS), predicate).run()
+    state = Planner(version, PlanRequest(selection=SelectionForm.POSITIONS), predicate, PlanWarnings()).run()
 
     found = len(state.positions) + len(state.joined_rows)
     assert found

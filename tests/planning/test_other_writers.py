@@ -15,9 +15,8 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
-from app.planning.plan.answers import Plan, PlanWarnings, answer_plan
+from app.planning.plan.answers import Plan
 from app.planning.request.requests import PlanRequest, SnapshotSelector, SortKey, TableRef, TopN
-from app.planning.scan.planner import Planner
 from app.planning.service import IndexService
 from app.planning.version.version import Version
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, BoundPredicate, Operator
@@ -25,7 +24,7 @@ from app.types import DataField, TypeRoot, Value, sql_key
 from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS
 from tests.brute_force import matching_rows
 from tests.examples import share
-from tests.tables import open_service
+from tests.tables import open_service, plan_bound
 
 TABLES: Final = (
     ("pypaimon", "parquet_files"),
@@ -81,10 +80,7 @@ class WrittenTable:
     def plan(self, predicate: BoundPredicate | None, **asked: Any) -> Plan:
         request = PlanRequest(**asked)
         predicate = ALWAYS_TRUE if predicate is None else predicate
-        planner = Planner(self.version, request, predicate)
-        state = planner.run()
-        warnings = PlanWarnings((*planner.lasting_warnings,), planner.warnings)
-        return answer_plan(self.version, request, predicate, state, warnings, {})
+        return plan_bound(self.version, predicate, request)
 
     def matching(self, predicate: BoundPredicate) -> dict[str, int]:
         return {

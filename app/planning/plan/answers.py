@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,13 +82,16 @@ class Plan:
     filter_shape: str = ""  # With ``?`` for each literal; see :mod:`app.predicates.model`.
 
 
-class PlanWarnings(NamedTuple):
-    """Warnings about a plan that succeeded."""
+@dataclass(slots=True)
+class PlanWarnings:
+    """Warnings about a plan that succeeded, added by its steps."""
 
-    lasting: Sequence[str]  # True of every plan of the request.
-    passing: Sequence[str]  # About a moment's trouble with storage, which the next plan may not have.
-    # Counts of files that nothing could decide, for callers who want the files.
-    undecided: Sequence[str] = ()
+    lasting: list[str] = field(default_factory=list)
+    """True of every plan of the request."""
+    passing: list[str] = field(default_factory=list)
+    """About a moment's trouble with storage, which the next plan may not have."""
+    undecided: list[str] = field(default_factory=list)
+    """Counts of files that nothing could decide, for callers who want the files."""
 
     @property
     def all(self) -> tuple[str, ...]:

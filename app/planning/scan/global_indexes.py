@@ -20,6 +20,7 @@ from app.errors import PaimonIndexError, UnsupportedFormatError
 from app.file_index import condition_of
 from app.file_index.answers import SKIP, Rows, StepOutcome, both
 from app.global_index import searches
+from app.planning.plan.answers import PlanWarnings
 from app.planning.plan.explanation import MeasuredSteps
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
@@ -78,16 +79,10 @@ class _Job(NamedTuple):
 
 @dataclass(slots=True)
 class GlobalIndexes:
-    """The global indexes of one version.
-
-    Attributes:
-        lasting: warnings that hold for every plan.
-        passing: warnings about a moment's trouble.
-    """
+    """The global indexes of one version."""
 
     version: Version
-    lasting: list[str]
-    passing: list[str]
+    warnings: PlanWarnings
     _judged: list[_Judged] = field(default_factory=list)
     _covered: list[NDArray[np.int64]] = field(default_factory=list)
     """Files with rows that an index covers."""
@@ -155,7 +150,7 @@ class GlobalIndexes:
             columns[test] = indexed = IndexedColumn.of(self.version, column)
             self._usable[column.name] = indexed.covered
             for doubt in indexed.doubts:
-                self._warn(self.lasting, column, doubt)
+                self._warn(self.warnings.lasting, column, doubt)
         jobs: dict[BoundLeaf, list[_Job]] = {
             test: [] for test in tests if condition_of(test) is not None and columns[test].ranges
         }
@@ -184,7 +179,8 @@ class GlobalIndexes:
             failures = [each.rows for each in of_job if isinstance(each.rows, PaimonIndexError)]
             if failures:
                 is_lasting = isinstance(failures[0], UnsupportedFormatError)
-                self._warn(self.lasting if is_lasting else self.passing, test.field, str(failures[0]))
+                warnings = self.warnings.lasting if is_lasting else self.warnings.passing
+                self._warn(warnings, test.field, str(failures[0]))
                 failed.add(job.of_range)
                 continue
             rows = BitMap.union(BitMap(), *(each.rows for each in of_job if isinstance(each.rows, BitMap)))
@@ -309,7 +305,7 @@ class GlobalIndexes:
         for name in sorted({test.field.name for test in matches}):
             missing = rows - int(self._usable[name].count_within(first, last).sum())
             if missing:
-                self.lasting.append(
+                self.warnings.lasting.append(
                     f"{missing:,} rows are kept that no usable global index of {name} covers: readers of "
                     "release 2 leave such rows out unless scalar-index.search-mode is full or detail"
                 )

@@ -16,7 +16,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Final, TypeGuard
@@ -106,27 +106,23 @@ def decide(
     started = time.perf_counter()
     with during(Phase.LOAD):
         fields, relation = version.schema.fields, version.relation
-        doubts: list[str] = []
-        predicate = read_filter(request.filter, fields, limits, relation, request.in_lists, doubts)
+        warnings = PlanWarnings()
+        predicate = read_filter(request.filter, fields, limits, relation, request.in_lists, warnings.lasting)
         if not request.reads_everything:
-            needed = needed_manifests(version, predicate, doubts)
+            needed = needed_manifests(version, predicate, warnings.lasting)
             version = version if needed is None else version.with_manifests(needed)
         version.load()
         if request.explain:
             claim(_explained_bytes(version, request, predicate))
     loaded = time.perf_counter()
     with during(Phase.EVALUATE):
-        planner = Planner(
-            version, request, predicate, lasting_warnings=doubts, budget=budget, named=named, claim=claim
-        )
-        state = planner.run()
+        state = Planner(version, request, predicate, warnings, budget, named, claim).run()
         version.keep_derived()
     timings = {
         "resolve": version.resolving_ms,
         "load": (loaded - started) * 1000,
         "evaluate": (time.perf_counter() - loaded) * 1000,
     }
-    warnings = PlanWarnings(planner.lasting_warnings, planner.warnings, planner.undecided)
     return Decisions(version, request, predicate, state, warnings, timings, claim)
 
 
@@ -145,9 +141,7 @@ class Planner:
     version: Version
     request: PlanRequest
     predicate: BoundPredicate
-    warnings: list[str] = field(default_factory=list)  # About this plan; may not hold for the next one.
-    lasting_warnings: list[str] = field(default_factory=list)  # True of every plan of the request.
-    undecided: list[str] = field(default_factory=list)  # Counts of files that nothing could decide.
+    warnings: PlanWarnings
     budget: Budget = UNBOUNDED
     named: NDArray[np.int64] | None = None
     claim: Callable[[int], None] = lambda _: None
@@ -169,8 +163,9 @@ class Planner:
         is_bounded = not (request.explain or request.top_n or version.schema.options.data_evolution)
         budget = self.budget if is_bounded else UNBOUNDED
         file_indexes = FileIndexes(version, budget)
-        indexes = IndexFilter(version, file_indexes, self.warnings, budget.before_deadline(), self.claim)
-        joined, global_indexes = None, GlobalIndexes(version, self.lasting_warnings, self.warnings)
+        passing = self.warnings.passing
+        indexes = IndexFilter(version, file_indexes, passing, budget.before_deadline(), self.claim)
+        joined, global_indexes = None, GlobalIndexes(version, self.warnings)
         if version.schema.options.data_evolution:
             joined = judge_groups(state, state.left(), values, indexes, global_indexes)
         elif version.schema.primary_keys:
@@ -194,26 +189,28 @@ class Planner:
         if request.top_n is not None:
             names = Names(version.schema.fields, version.relation)
             doubt = keep_first_rows(state, request.top_n, names, values.bounds, indexes)
-            self.lasting_warnings += [] if doubt is None else [doubt]
+            self.warnings.lasting += [] if doubt is None else [doubt]
         elif request.limit is not None and indexes.are_all_asked:
             # Otherwise the choice could differ from plan to plan, and pages may come from several plans.
             enough_for_limit(state, request.limit)
         state.ran_out_of_time = not file_indexes.are_complete or indexes.unasked_files > 0
-        self.lasting_warnings += self._distrust_warnings(state.count_distrusted())
-        self.lasting_warnings += self._unreadable_warnings(bounds.unreadable)
-        self.lasting_warnings[:0] = narrowing_warnings(state, self.predicate)
-        self.undecided = undecided_warnings(state, values.bounded, version)
-        self.warnings += file_indexes.passing_warnings() + unasked_warnings(indexes.unasked_files)
         beyond_memory = file_indexes.lasting_warnings()
         state.fits_caches = not beyond_memory
-        self.lasting_warnings += beyond_memory
-        self.lasting_warnings += self._table_warnings()
+        self.warnings.lasting[:0] = narrowing_warnings(state, self.predicate)
+        self.warnings.lasting += [
+            *self._distrust_warnings(state.count_distrusted()),
+            *self._unreadable_warnings(bounds.unreadable),
+            *beyond_memory,
+            *self._table_warnings(),
+        ]
+        self.warnings.passing += file_indexes.passing_warnings() + unasked_warnings(indexes.unasked_files)
+        self.warnings.undecided += undecided_warnings(state, values.bounded, version)
         return state
 
     def _prune_places(self, state: PlanState) -> None:
         prune_partitions(state, self.version)
         if self.version.schema.bucket_mode is not BucketMode.BUCKET_UNAWARE:
-            BucketPruning(self.version, self.warnings).prune(state)
+            BucketPruning(self.version, self.warnings.passing).prune(state)
 
     def _table_warnings(self) -> list[str]:
         contents, warnings = self.version.contents(), []
