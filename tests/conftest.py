@@ -40,9 +40,9 @@ settings.load_profile("quick")
 
 
 _SHARED: Final = (
-    *("tests/jobs/", "tests/jvm/", "tests/spark/", "tests/explorer/", "tests/proof/test_pairs.py"),
+    *("tests/jvm/", "tests/spark/", "tests/jobs/", "tests/explorer/", "tests/proof/test_pairs.py"),
     *("tests/telemetry/test_running_service.py", "tests/telemetry/test_workers.py"),
-    *("tests/test_examples.py", "tests/test_getting_started.py"),
+    *("tests/test_compose.py", "tests/test_examples.py", "tests/test_getting_started.py"),
 )
 """Tests that share a Spark, a browser or a server in another process, so that one worker takes them all."""
 
@@ -57,7 +57,23 @@ class _OneWorkerForOne(LoadScopeScheduling):  # type: ignore[misc] # xdist is no
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     """Groups of `--dist loadgroup` have no effect with this release of pytest."""
+    # The order is that of `pytest_collection_modifyitems`.
+    config.option.loadscopereorder = False
     return _OneWorkerForOne(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put first what keeps one worker for long, so that the others have enough to do beside it."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    if item.nodeid.startswith("tests/referee/"):
+        # Each of these has a Spark and several engines of its own.
+        return -1
+    shared = next((at for at, each in enumerate(_SHARED) if item.nodeid.startswith(each)), len(_SHARED))
+    return shared + (shared == len(_SHARED) and item.get_closest_marker("long") is None)
 
 
 _SECONDS_BETWEEN_LINES: Final = 3.0

@@ -14,6 +14,7 @@ from app.file_index.top_rows import top_n
 from app.predicates import bind, read_text
 from app.predicates.model import ALWAYS_TRUE
 from tests import golden_cases
+from tests.examples import share
 from tests.golden_cases import DATABASE, expected, tables
 from tests.golden_checks import GoldenQuery, KeptFile, check, for_each, positions, together
 
@@ -179,7 +180,7 @@ def test_filters(client: httpx.Client, name: str) -> None:
     golden = golden_cases.load_index(name)
     index = golden.read()
     checks = golden.document["checks"]
-    for recorded in checks[:: max(1, len(checks) // _CHECKS)]:
+    for recorded in share(checks[:: max(1, len(checks) // _CHECKS)], 3):
         forms = [(golden_cases.expand(recorded["predicate"]), golden.bind(recorded["predicate"]))]
         if recorded["sql"] is not None:
             forms.append((recorded["sql"], bind(read_text(recorded["sql"]), golden.fields)))
@@ -192,7 +193,7 @@ def test_filters(client: httpx.Client, name: str) -> None:
 def test_first_rows(client: httpx.Client, name: str) -> None:
     golden = golden_cases.load_index(name)
     index = golden.read()
-    for request in golden_cases.document("topn", name)["requests"][:20]:
+    for request in share(golden_cases.document("topn", name)["requests"][:20], 4):
         first = request["order"][0]
         predicate = ALWAYS_TRUE if request["predicate"] is None else golden.bind(request["predicate"])
         result = top_n(

@@ -21,6 +21,7 @@ from paimon_index import AsyncClient, Client, PlannedFile, PlanProgress
 from paimon_index.requests import post
 from tests import golden_cases
 from tests.api.conftest import listening
+from tests.examples import share
 from tests.golden_checks import for_each
 from tests.tables import MadeTable, entry, no_statistics
 
@@ -66,7 +67,7 @@ def test_the_files_of_every_golden_table(client: Client, url: str, table: str) -
     assert got == expected
 
 
-@pytest.mark.parametrize(("table", "condition"), QUERIES)
+@pytest.mark.parametrize(("table", "condition"), share(QUERIES, 3))
 def test_the_rows_of_golden_queries(client: Client, url: str, table: str, condition: str | None) -> None:
     expected = {
         file["file_name"]: file["selection"]

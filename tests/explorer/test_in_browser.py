@@ -424,7 +424,10 @@ def test_every_view_keeps_to_the_policy_and_the_console_stays_empty(page: Page) 
     page.until("return faults.length >= 2")
 
 
-@pytest.mark.parametrize(("device", "scheme"), [("desktop", "light"), ("phone", "dark")])
+@pytest.mark.parametrize(
+    ("device", "scheme"),
+    [pytest.param("desktop", "light", marks=pytest.mark.long), ("phone", "dark")],
+)
 def test_it_fits_the_window_in_light_and_dark(page: Page, device: str, scheme: str) -> None:
     page.prefer(scheme)
     page.size(*(PHONE if device == "phone" else DESKTOP), is_phone=device == "phone")

@@ -19,6 +19,7 @@ from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
 from tests import golden_cases
 from tests.copied_tables import CopiedTable
+from tests.examples import share
 from tests.golden_cases import GoldenWarehouse
 from tests.golden_global_indexes import unpack
 from tests.tables import EMPTY_ROW, MadeTable, entry, file_of, open_service
@@ -54,7 +55,7 @@ def conditions(name: str) -> list[Any]:
 def test_the_tag_has_the_files_of_the_plan(golden: GoldenWarehouse, tmp_path: Path, name: str) -> None:
     table = CopiedTable.copy(golden, name, tmp_path)
     skipped = 0
-    for condition in conditions(name):
+    for condition in share(conditions(name), 2):
         asked = PlanRequest(filter=condition)
         plan = table.service.plan(table.ref, asked)
 
@@ -99,7 +100,7 @@ def test_an_index_is_left_out_where_the_plan_has_asked_it(
     table = CopiedTable.copy(golden, name, tmp_path)
     indexed = {name for name, entry in entries(table).items() if entry != entry.without_index()}
     asked: set[str] = set()
-    for condition in [None, *conditions(name)]:
+    for condition in [None, *share(conditions(name), 2)]:
         snapshot = table.service.pruned_snapshot(table.ref, PlanRequest(filter=condition))
 
         answered = {file.file_name for file in snapshot.plan.files if file.reason in ASKED} & indexed
