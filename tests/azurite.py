@@ -22,7 +22,7 @@ def serve(directory: Path, port: int = 0) -> Iterator[str]:
     """Serve what is kept in a directory, and yield the endpoint of blobs: ``http://127.0.0.1:PORT``."""
     with subprocess.Popen(  # noqa: S603 - fixed words
         [
-            *(_program(), "--location", str(directory), "--blobPort", str(port)),
+            *(program(), "--location", str(directory), "--blobPort", str(port)),
             *("--skipApiVersionCheck", "--disableTelemetry", "--silent"),
         ],
         env=os.environ | {"AZURITE_ACCOUNTS": f"{ACCOUNT}:{_KEY}"},
@@ -46,7 +46,7 @@ def connection_string(endpoint: str, key: str = _KEY) -> str:
     )
 
 
-def _program() -> str:
+def program() -> str:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paimon-index-tests"
     place = cache / _AZURITE.replace("@", "-")
     if not place.exists():

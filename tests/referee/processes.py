@@ -102,18 +102,14 @@ class Processes:
         return f"{compiled}:{path}", "Evolution"
 
     def _start(self, writer: str) -> subprocess.Popen[str]:
-        name, _, release = writer.partition(":")
+        name = writer.partition(":")[0]
         environment = dict(os.environ)
         if name.startswith("pypaimon"):
-            packages: tuple[str, ...] = (f"{name}=={release}", "backports.zstd")
-            # Tables of pypaimon-rust do not tell their columns in the way of pypaimon.
-            packages += () if name == "pypaimon" else ("pypaimon==2.1.0", "pyarrow==19.0.1")
-            python = python_with(f"{name}-{release}", packages)
-            command = [str(python), str(_HERE / "pypaimon_writer.py"), name]
+            command = [str(python_of(writer)), str(_HERE / "pypaimon_writer.py"), name]
             environment["TZ"] = self._zone or _ZONES.get(writer, "UTC")
         else:
             bundle = READER if writer == EVOLUTION else writer
-            path = ":".join(str(maven_jar(each)) for each in (f"org.apache.paimon:{bundle}", *_HADOOP))
+            path = ":".join(map(str, jars_of(bundle)))
             command = ["java", "-Xmx1g", "-XX:TieredStopAtLevel=1", f"-Djava.io.tmpdir={self._scratch}"]
             command += [*_OPENED, "-Duser.timezone=UTC", "-cp"]
             command += [*self._evolution(path)] if writer == EVOLUTION else [path, str(_HERE / "Engine.java")]
@@ -125,3 +121,17 @@ class Processes:
             text=True,
             env=environment,
         )
+
+
+def python_of(writer: str) -> Path:
+    """Return the interpreter of a release of pypaimon or pypaimon-rust."""
+    name, _, release = writer.partition(":")
+    packages: tuple[str, ...] = (f"{name}=={release}", "backports.zstd")
+    # Tables of pypaimon-rust do not tell their columns in the way of pypaimon.
+    packages += () if name == "pypaimon" else ("pypaimon==2.1.0", "pyarrow==19.0.1")
+    return python_with(f"{name}-{release}", packages)
+
+
+def jars_of(bundle: str) -> list[Path]:
+    """Return the class path of a release of the engine."""
+    return [maven_jar(each) for each in (f"org.apache.paimon:{bundle}", *_HADOOP)]
