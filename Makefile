@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SERVICE_STAMP := $(VENV)/.service-installed
 RELEASE_STAMP := $(VENV)/.release-installed
+CHECKS_STAMP := $(VENV)/.checks-installed
 
 # The jar of the engine's connector for Spark 4.0, which no registry has.
 CONNECTOR ?= $(PAIMON_SPARK_CONNECTOR)
@@ -29,7 +30,7 @@ help: ## this list
 env: $(STAMP) ## the environment in .venv
 
 $(STAMP): $(SERVICE_STAMP) client/pyproject.toml
-	@echo 'Installs what tests need into $(VENV), which then takes 1.4 GB:'
+	@echo 'Installs what tests need into $(VENV), which then takes 0.9 GB:'
 	@$(INSTALL) -e '.[dev]' -e client
 	@touch $@
 
@@ -41,15 +42,15 @@ $(SERVICE_STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 test: env ## everything that needs nothing else; one test: see CONTRIBUTING.md
-	@echo 'Collects the tests, half a minute or more without a word, then runs them: about eight minutes on two cores'
-	$(BIN)/python -m pytest -n auto -m "not shared and not engine and not connector and not jvm and not helm and not long"
+	@echo 'Collects the tests and runs them: about five minutes on two cores'
+	$(BIN)/python -m pytest -n auto -m "not shared and not engine and not connector and not jvm and not spark and not helm and not long"
 
 # make first-steps PAGES=docs/jobs.md follows README and that page alone. Needs Java 17; with PAIMON_SPARK_CONNECTOR, which
 # names the jar of the engine's connector for Spark 4.0, and Maven also SQL that the catalog plans.
 first-steps: env ## pastes what stands on README and other pages, from a clean clone and an empty home (Java)
 	$(BIN)/python -m tests.first_steps $(PAGES)
 
-lint: env ## ruff, mypy, import-linter, hadolint
+lint: $(CHECKS_STAMP) ## ruff, mypy, import-linter, hadolint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -104,6 +105,11 @@ hashes: $(RELEASE_STAMP) ## writes container/hashes.txt
 	  --quiet --constraints constraints.txt --universal --python-version 3.11 --generate-hashes --no-emit-package colorama \
 	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links; } > container/hashes.txt
 
+$(CHECKS_STAMP): $(STAMP)
+	@echo 'Installs linters and schemas of Kubernetes into $(VENV):'
+	@$(INSTALL) -e '.[checks]'
+	@touch $@
+
 $(RELEASE_STAMP): $(STAMP)
 	$(INSTALL) -e '.[docs,release]'
 	touch $@
@@ -146,7 +152,7 @@ image-base: ## base images from Debian's packages (as the superuser)
 	container/base.sh
 
 # The chart, rendered with several values and checked against Kubernetes' schemas. Helm is built with Go.
-chart-check: env $(HELM) ## renders the chart, and checks the objects (Go)
+chart-check: $(CHECKS_STAMP) $(HELM) ## renders the chart, and checks the objects (Go)
 	for values in helm/paimon-index/ci/*.yaml; do $(HELM) lint --strict --quiet helm/paimon-index --values $$values || exit 1; done
 	HELM=$(HELM) $(BIN)/python -m pytest -m helm tests/helm
 

@@ -5,11 +5,12 @@ import re
 import shutil
 from pathlib import Path
 
-import kubernetes_validate
 import pytest
 import yaml
 
 from tests.helm.chart import CHART, MINIMAL, VALUES, render
+
+kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="make chart-check installs it")
 
 pytestmark = pytest.mark.helm
 

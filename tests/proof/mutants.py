@@ -19,7 +19,7 @@ from typing import Final
 
 TREE: Final = Path(__file__).parent.parent.parent
 _COPIED: Final = ("app", "benchmarks", "client", "demo", "tests", "pyproject.toml", "openapi.yaml")
-MARKS: Final = "not shared and not engine and not jvm and not helm and not long"
+MARKS: Final = "not shared and not engine and not jvm and not helm and not spark and not long"
 _ROUNDS: Final = (
     ("tests/proof/test_pairs.py", "tests/proof/test_time_travel.py"),
     ("tests/planning",),
