@@ -143,12 +143,10 @@ def _group() -> None:
     logger.setLevel(logging.INFO)
 
 
-@program.command("build-index", cls=Command)
-@grouped
-def build_index_command(  # noqa: PLR0913 - one parameter per option
-    table: TableArgument,
-    *,
-    partitions: PartitionsOption = None,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexChoice:
+    """The indexes that a job builds or removes, and the files that it takes."""
+
     options: Annotated[
         list[str] | None,
         typer.Option(
@@ -157,24 +155,44 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
             help="A table option, such as file-index.bitmap.columns=city, in addition to the "
             "table's own; repeatable.",
         ),
-    ] = None,
+    ] = None
     advised: Annotated[
         bool, typer.Option("--advised", help="Add the indexes that the values of the largest file suggest.")
-    ] = False,
+    ] = False
     take_off: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN=KIND",
             help="An index to remove, such as city=bitmap, unless an option names it; repeatable.",
         ),
-    ] = None,
-    missing_only: Annotated[
-        bool, typer.Option("--missing-only", help="Skip files that have any index.")
-    ] = False,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild indexes that exist already.")] = False,
+    ] = None
+    missing_only: Annotated[bool, typer.Option("--missing-only", help="Skip files that have any index.")] = (
+        False
+    )
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild indexes that exist already.")] = False
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Commit even if an index is larger than its data.")
-    ] = False,
+    ] = False
+
+    def check(self) -> None:
+        """Raise RequestError if two options choose the indexes to build."""
+        if self.advised and self.options:
+            raise RequestError("--advised and --option both choose the indexes to build: give one of them")
+
+    def arguments(self) -> dict[str, Any]:
+        """Return arguments of :func:`app.jobs.build_index.build_index`."""
+        return asdict(self) | {
+            "options": parse_pairs("--option", self.options) if self.options else None,
+            "take_off": [_index(text) for text in self.take_off or ()],
+        }
+
+
+@program.command("build-index", cls=Command)
+@grouped
+def build_index_command(
+    table: TableArgument,
+    *,
+    partitions: PartitionsOption = None,
     drop: Annotated[bool, typer.Option("--drop", help="Remove all file indexes instead.")] = False,
     shared_cache: Annotated[
         str | None,
@@ -184,35 +202,24 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
             "PAIMON_INDEX_SHARED_CACHE_KEY.",
         ),
     ] = None,
+    choice: IndexChoice,
     job: JobOptions,
 ) -> None:
     """Build the file indexes of a table's data files, and commit them."""
-    if drop and (options or advised or take_off or missing_only or rebuild or anyway):
+    if drop and any(asdict(choice).values()):
         raise RequestError("--drop builds nothing: leave out the options that choose indexes to build")
     if shared_cache is not None:
         # Faulty settings fail here, before the work instead of after it.
         create_service(job.open().settings.with_shared_cache(shared_cache)).close()
-    if advised and options:
-        raise RequestError("--advised and --option both choose the indexes to build: give one of them")
+    choice.check()
     opened = job.table(table)
     chosen = None if not partitions else list(map(parse_partition, partitions))
     if drop:
         report = drop_index(opened, partitions=chosen)
     else:
-        given = parse_pairs("--option", options) if options else None
+        arguments = choice.arguments()
         with job.spark() as spark, progress("building", len(opened.latest().files())) as advance:
-            report = build_index(
-                spark,
-                opened,
-                options=given,
-                partitions=chosen,
-                advised=advised,
-                take_off=[_index(text) for text in take_off or ()],
-                missing_only=missing_only,
-                rebuild=rebuild,
-                anyway=anyway,
-                advance=advance,
-            )
+            report = build_index(spark, opened, partitions=chosen, advance=advance, **arguments)
         if shared_cache is not None:
             job.share(table, shared_cache, {index.column for index in report.indexes})
     job.report(asdict(report))

@@ -126,57 +126,18 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
         task.file.number: task
         for task in _tasks(table.place, version, chosen, declared, removed, token, rebuild=rebuild)
     }
-    checked = () if anyway else declared.indexes
-    reads_all = len(tasks) <= _FILES_READ_FIRST
-    expected = [
-        (chosen[number], _expected_sizes(chosen[number], task, reads_all=reads_all))
-        for number, task in tasks.items()
-    ]
-    _check_sizes(table.name, version, checked, expected)
-    run = JobRun(spark.sparkContext, token)
-    # The longest tasks go first, so that none runs alone at the end.
-    ordered = sorted(tasks.values(), key=lambda task: -task.file.row_count)
-    paths = {number: task.new_path for number, task in tasks.items()}
-    files = FilesOfRun(run, partial(_files_in_same_directories, table.place, tuple(paths.values())))
-    with WrittenFiles(table.writing, files) as written:
-        size = sum(chosen[number].file.file_size for number in tasks)
-        results = run_tasks(
-            spark,
-            f"build-index {table.name}",
-            build_file,
-            ordered,
-            advance,
-            size_bytes=size,
-            group=run.token,
-        )
-        built = {result.number: result for result in results if result.is_new}
-        new = [
-            (chosen[number], _with_index(chosen[number], result, paths[number]))
-            for number, result in built.items()
-        ]
-        # An attempt that Spark has repeated or given up may have left files that no result names.
-        is_complete = run.settle()
-        found = [(chosen[number], result.sizes_of_new) for number, result in built.items()]
-        _check_sizes(table.name, version, checked, found)
-        written.is_committing = True
-        snapshot_id, overtaken = commit_replacements(committer, new)
-    overtaken_ids = {identity(entry) for entry in overtaken}
-    lost = {number for number in built if identity(chosen[number]) in overtaken_ids}
-    for number in lost:
-        if built[number].embedded is None:
-            # Nothing refers to the index file of an entry that was not committed.
-            table.writing.delete(paths[number])
-    committed = [result for number, result in built.items() if number not in lost]
-    if not is_complete:
-        named = {paths[result.number].rpartition("/")[2] for result in committed if result.embedded is None}
-        remove(table.writing, replace(files, named=named))
+    build = _Build(table, version, chosen, tasks, () if anyway else declared.indexes)
+    build.check_expected_sizes()
+    results, committed, overtaken, snapshot_id = build.run(
+        spark, committer, JobRun(spark.sparkContext, token), advance
+    )
     examined = [*committed, *(result for result in results if not result.is_new)]
     return IndexReport(
         snapshot_id,
         built=len(committed),
-        unchanged=len(tasks) - len(built) + len(entries) - len(chosen),
+        unchanged=len(tasks) - len(committed) - overtaken + len(entries) - len(chosen),
         skipped=len(chosen) - len(tasks),
-        overtaken=len(overtaken),
+        overtaken=overtaken,
         embedded=sum(result.embedded is not None for result in committed),
         index_bytes=sum(result.size_bytes for result in committed),
         row_count=sum(result.row_count for result in committed),
@@ -185,6 +146,64 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
             version, ((chosen[result.number], tasks[result.number], result) for result in examined)
         ),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Build:
+    """Tasks of one job, by the number of their file among ``entries``."""
+
+    table: JobTable
+    version: Version
+    entries: Sequence[ManifestEntry]
+    tasks: Mapping[int, BuildTask]
+    checked: Sequence[IndexDefinition]  # Indexes that must not be larger than their data files.
+
+    def check_expected_sizes(self) -> None:
+        """Raise JobError if bloom filters, whose sizes the options state, are too large."""
+        reads_all = len(self.tasks) <= _FILES_READ_FIRST
+        self._check_sizes(
+            (number, _expected_sizes(self.entries[number], task, reads_all=reads_all))
+            for number, task in self.tasks.items()
+        )
+
+    def run(
+        self, spark: SparkSession, committer: Committer, run: JobRun, advance: Advance
+    ) -> tuple[list[BuiltFile], list[BuiltFile], int, int | None]:
+        """Build and commit. Return all results, the committed ones, the number of lost ones, the snapshot."""
+        writing = self.table.writing
+        # The longest tasks go first, so that none runs alone at the end.
+        ordered = sorted(self.tasks.values(), key=lambda task: -task.file.row_count)
+        paths = {number: task.new_path for number, task in self.tasks.items()}
+        files = FilesOfRun(run, partial(_files_in_same_directories, self.table.place, tuple(paths.values())))
+        with WrittenFiles(writing, files) as written:
+            size = sum(self.entries[number].file.file_size for number in self.tasks)
+            label = f"build-index {self.table.name}"
+            results = run_tasks(spark, label, build_file, ordered, advance, size_bytes=size, group=run.token)
+            built = {result.number: result for result in results if result.is_new}
+            new = [
+                (self.entries[number], _with_index(self.entries[number], result, paths[number]))
+                for number, result in built.items()
+            ]
+            # An attempt that Spark has repeated or given up may have left files that no result names.
+            is_complete = run.settle()
+            self._check_sizes((number, result.sizes_of_new) for number, result in built.items())
+            written.is_committing = True
+            snapshot_id, overtaken = commit_replacements(committer, new)
+        overtaken_ids = {identity(entry) for entry in overtaken}
+        lost = {number for number in built if identity(self.entries[number]) in overtaken_ids}
+        for number in lost:
+            if built[number].embedded is None:
+                # Nothing refers to the index file of an entry that was not committed.
+                writing.delete(paths[number])
+        committed = [result for number, result in built.items() if number not in lost]
+        if not is_complete:
+            indexed = [result.number for result in committed if result.embedded is None]
+            remove(writing, replace(files, named={paths[number].rpartition("/")[2] for number in indexed}))
+        return results, committed, len(overtaken), snapshot_id
+
+    def _check_sizes(self, sizes: Iterable[tuple[int, Mapping[tuple[str, str], int]]]) -> None:
+        files = [(self.entries[number], each) for number, each in sizes]
+        _check_sizes(self.table.name, self.version, self.checked, files)
 
 
 def _indexes_to_take_off(
