@@ -51,7 +51,7 @@ _COMMANDS: Final = {
         "index_files", "Ask a filter of index files: which data files can be skipped, which rows can match?"
     ),
     "build": _Command("build", "Build the index file of one data file."),
-    "verify": _Command("build", "Prove an index file against its data: no row that matches is left out."),
+    "verify": _Command("build", "Prove an index file against its data: no matching row is pruned."),
     "advise": _Command("advise", "Advise on the indexes of a table, or of the values that a data file has."),
     "what-if": _Command("advise", "Try indexes on some data files: how many files would they skip?"),
     "job": _Command("job", "Run a Spark job over a table: build-index, upsert, delete, audit, plan."),
