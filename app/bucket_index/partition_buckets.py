@@ -123,13 +123,10 @@ class PartitionBuckets:
         return cls(options, deque((bucket, keys) for bucket, keys in room if keys > 0), set(own))
 
     def place(self, draws: NDArray[np.float64], creating: int) -> Placement:
-        """Place the next new keys without changing state.
+        """Place the next new keys, or fewer if there is no bucket for the rest, without changing state.
 
         ``draws``: a random number in [0, 1) for each key.
         ``creating``: number of leading keys that may create buckets.
-
-        Returns:
-            A placement, of fewer keys if there is no bucket for the rest.
         """
         runs = list(self._fill(len(draws), creating))
         placed = sum(run.keys for run in runs)

@@ -70,9 +70,9 @@ class Footer(NamedTuple):
 
     @classmethod
     def read(cls, tail: Tail) -> Self | None:
-        """Decode the footer at the end of a file; None where the file has the format of 1.4.
+        """Decode the footer at the end of a file. Return None where the file has the format of 1.4.
 
-        Raises UnsupportedFormatError: it is of another version.
+        Raises UnsupportedFormatError if it is of another version.
         """
         if len(tail.content) < _FOOTER.size:
             return None
@@ -98,9 +98,8 @@ class Dictionary:
     def read(cls, content: bytes, data_type: DataType) -> Self:
         """Decode a block with its trailer.
 
-        Raises:
-            CorruptIndexError: it is damaged, or its keys do not ascend.
-            MemoryShortError, LimitExceededError: there is no memory for what it expands to.
+        Raises CorruptIndexError if it is damaged, or its keys do not ascend. Raises MemoryShortError or
+        LimitExceededError if there is no memory for what it expands to.
         """
         with decoding() as claim:
             return cls._read(content, data_type, claim)
@@ -135,7 +134,7 @@ class Dictionary:
 
 
 def _distinct(block: Dictionary, chosen: Any) -> dict[tuple[int, int], None]:
-    """Places of the chosen keys, each once, in their order."""
+    """Return places of the chosen keys, each once, in their order."""
     return dict.fromkeys(zip(block.offsets[chosen].tolist(), block.sizes[chosen].tolist(), strict=True))
 
 
@@ -200,9 +199,8 @@ class BitmapFile(IndexFile):
     ) -> Search:
         """Search for rows of the keys that ``chosen`` selects.
 
-        Args:
-            stored: every serialized form of these keys; None where it cannot be listed.
-            of_whole: searches a file of 1.4.
+        ``stored``: every serialized form of these keys. None where it cannot be listed.
+        ``of_whole``: searches a file of 1.4.
         """
         (tail,) = yield [self.tail()]
         footer = Footer.read(tail)

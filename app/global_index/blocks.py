@@ -1,8 +1,8 @@
 """Blocks of global index files, as LevelDB has them, and the numbers of varying width within.
 
-A varint has seven bits of a number in each byte, the lowest first; the eighth bit is set if more follow.
+A varint has seven bits of a number in each byte, the lowest first. The eighth bit is set if more follow.
 
-Stored block, little endian; its *size* in handles counts the first line alone:
+Stored block, little endian. Its *size* in handles counts the first line alone:
 
 =============  ==================================================================================
 width          meaning
@@ -12,7 +12,7 @@ u8             compression: 0 none, 1 zstd, 2 lz4, 3 lzo
 u32            CRC-32 of the block and of the byte before
 =============  ==================================================================================
 
-A compressed block is a varint of its length, then what the compressor wrote; lz4 and lzo put two i32 in front
+A compressed block is a varint of its length, then what the compressor wrote. Lz4 and lzo put two i32 in front
 of that, compressed and original length.
 
 Expanded block of entries:
@@ -94,10 +94,9 @@ def decoding() -> Iterator[Claiming]:
 def read_block(stored: bytes, claim: Claiming) -> NDArray[np.uint8]:
     """Expand a block, which is given with its trailer.
 
-    Raises:
-        CorruptIndexError: it is cut off, its checksum is wrong, or it does not expand to its length.
-        UnsupportedFormatError: no codec here expands its compression.
-        MemoryShortError, LimitExceededError: there is no memory for what it expands to.
+    Raises CorruptIndexError if it is cut off, its checksum is wrong, or it does not expand to its length.
+    Raises UnsupportedFormatError if no codec here expands its compression. Raises MemoryShortError or
+    LimitExceededError if there is no memory for what it expands to.
     """
     size = len(stored) - TRAILER_BYTES
     if size < 0:
@@ -147,7 +146,7 @@ def _expanded(block: NDArray[np.uint8], compression: int, claim: Claiming) -> ND
 def read_varints(
     data: NDArray[np.uint8], at: NDArray[np.signedinteger]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Decode the varints at given places; also return where each ends. Raises CorruptIndexError."""
+    """Decode the varints at given places. Also return where each ends. Raises CorruptIndexError."""
     if len(at) and not 0 <= int(at.min()) <= int(at.max()) < len(data):
         raise CorruptIndexError("expected a number of varying width, found none")
     numbers = data[at].astype(np.int64)
@@ -190,7 +189,7 @@ class Entries:
 
     @classmethod
     def read(cls, stored: bytes, claim: Claiming) -> Self:
-        """Locate the entries of a block; raises what :func:`read_block` raises."""
+        """Locate the entries of a block. Raises what :func:`read_block` raises."""
         data = read_block(stored, claim)
         if len(data) < _END.size:
             raise CorruptIndexError(f"expected a block of entries, found {len(data)} bytes")
@@ -230,9 +229,8 @@ def read_row_ids(
 ) -> BitMap:
     """Decode the row ids of values, each a varint of how many follow, and these as varints.
 
-    Raises:
-        CorruptIndexError: their number is not the one that was counted, or one is not below ``row_count``.
-        MemoryShortError, LimitExceededError: there is no memory for them.
+    Raises CorruptIndexError if their number is not the one that was counted, or one is not below
+    ``row_count``. Raises MemoryShortError or LimitExceededError if there is no memory for them.
     """
     counts, starts = read_varints(data, starts)
     lengths = ends - starts

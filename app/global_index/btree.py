@@ -10,7 +10,7 @@ index block        entries: last key of each data block, and varint offset and s
 52                 footer
 =================  ============================================================================
 
-Footer, little endian; a part that is absent has zeros:
+Footer, little endian. A part that is absent has zeros:
 
 ======  ================  ====================================================================
 offset  type              meaning
@@ -56,7 +56,7 @@ _LARGE_BYTES: Final = 1 << 20
 
 
 class Footer(NamedTuple):
-    """Places of the parts of a file; a part of size 0 is absent."""
+    """Places of the parts of a file. A part of size 0 is absent."""
 
     index_offset: int
     index_size: int
@@ -67,9 +67,7 @@ class Footer(NamedTuple):
     def read(cls, tail: Tail) -> Self:
         """Decode the footer at the end of a file.
 
-        Raises:
-            CorruptIndexError: there is none.
-            UnsupportedFormatError: it is of another version.
+        Raises CorruptIndexError if there is none. Raises UnsupportedFormatError if it is of another version.
         """
         if len(tail.content) < _FOOTER.size:
             raise CorruptIndexError(f"expected a footer of {_FOOTER.size} bytes, found {len(tail.content)}")
@@ -86,7 +84,7 @@ class Footer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """A data block: its keys, and the place of the row ids of each in ``data``; int32, shape (n,)."""
+    """A data block: its keys, and the place of the row ids of each in ``data``: int32, shape (n,)."""
 
     data: NDArray[np.uint8]
     keys: Keys
@@ -116,7 +114,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexBlock:
-    """The last key of each data block, and offset and size of the block; int64, shape (n,)."""
+    """The last key of each data block, and offset and size of the block: int64, shape (n,)."""
 
     keys: Keys
     offsets: NDArray[np.int64]

@@ -43,7 +43,7 @@ _BITMAPS: Final = struct.Struct("<QI")
 
 
 class Piece(NamedTuple):
-    """Bytes of a file and their decoder; ``content`` is set where the bytes are in memory already."""
+    """Bytes of a file and their decoder. ``content`` is set where the bytes are in memory already."""
 
     offset: int
     size: int
@@ -71,7 +71,7 @@ class KeyBounds(NamedTuple):
 
     @classmethod
     def read(cls, metadata: bytes | None, data_type: DataType) -> Self:
-        """Decode the metadata of an entry; raises CorruptIndexError."""
+        """Decode the metadata of an entry. Raises CorruptIndexError."""
         if metadata is None:
             return cls(None, None, has_keys=True, has_nulls=True)
         stored: list[bytes | None] = []
@@ -115,7 +115,7 @@ class Tail:
         return len(self.content)
 
     def piece(self, offset: int, size: int, form: str, read: Callable[[bytes], Any]) -> Piece:
-        """Piece of the file, with its bytes where they are in the tail."""
+        """Return the piece of the file, with its bytes where they are in the tail."""
         if not (offset >= 0 and size >= 0 and offset + size <= self.start + len(self.content)):
             raise CorruptIndexError(f"expected {form} within the file, found {size} bytes at {offset}")
         at = offset - self.start
@@ -140,10 +140,10 @@ class IndexFile(ABC):
 
     @abstractmethod
     def rows_between(self, start: Key | None, stop: Key | None) -> Search:
-        """Search for rows with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        """Search for rows with a key in [start, stop). None means unbounded."""
 
     def tail(self) -> Piece:
-        """Piece at the end of the file, which a search reads first."""
+        """Return the piece at the end of the file, which a search reads first."""
         size = min(self.size, TAIL_BYTES)
         start = self.size - size
         return Piece(start, size, "tail", lambda content: Tail(start, content))

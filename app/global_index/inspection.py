@@ -24,19 +24,21 @@ _BYTES: Final = parse_type("STRING")
 
 
 def kind_of(name: str, content: bytes) -> str | None:
-    """Return the kind of a global index file by its name, or else by its last bytes; None of other files."""
+    """Return the kind of a global index file by its name, or else by its last bytes.
+
+    Return None for other files.
+    """
     named = _NAME.fullmatch(name)
     return named[1] if named else _MARKS.get(content[-4:])
 
 
 def describe(kind: str, content: bytes, data_type: DataType | None, listed: slice) -> dict[str, Json]:
-    """Return parts of a file, and some of its blocks of keys; a damaged block is described by its ``error``.
+    """Return parts of a file, and some of its blocks of keys. A damaged block is described by its ``error``.
 
-    ``data_type``: of the column; without it no keys are shown.
+    ``data_type``: of the column. Without it no keys are shown.
 
-    Raises:
-        CorruptIndexError: the footer or another part than a block of keys is damaged.
-        UnsupportedFormatError: a part has another version or compression than those known here.
+    Raises CorruptIndexError if the footer or another part than a block of keys is damaged. Raises
+    UnsupportedFormatError if a part has another version or compression than those known here.
     """
     tail, read_as = Tail(0, content), data_type or _BYTES
     footer = btree.Footer.read(tail) if kind == "btree" else bitmap.Footer.read(tail)
@@ -58,14 +60,14 @@ def describe(kind: str, content: bytes, data_type: DataType | None, listed: slic
 
 
 def _of_btree(index: bytes) -> list[tuple[int, int]]:
-    """Places of the data blocks."""
+    """Return places of the data blocks."""
     with decoding() as claim:
         offsets, sizes = btree.read_places(Entries.read(index, claim))
         return [*zip(offsets.tolist(), sizes.tolist(), strict=True)]
 
 
 def _of_bitmap(index: bytes) -> list[tuple[int, int]]:
-    """Places of the dictionary blocks."""
+    """Return places of the dictionary blocks."""
     blocks = bitmap.Dictionary.read(index, _BYTES)
     return [*zip(blocks.offsets.tolist(), blocks.sizes.tolist(), strict=True)]
 

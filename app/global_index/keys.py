@@ -69,7 +69,7 @@ def same_keys(one: DataType, other: DataType) -> bool:
 def read_keys(
     data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], data_type: DataType
 ) -> Keys:
-    """Decode the keys at given places; raises CorruptIndexError where one is none of the type's."""
+    """Decode the keys at given places. Raises CorruptIndexError where one is none of the type's."""
     if data_type.root in STRING_ROOTS or _is_wide(data_type):
         stored = data.tobytes()
         texts = [stored[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
@@ -107,7 +107,7 @@ def read_keys(
 
 
 def read_key(stored: bytes, data_type: DataType) -> Key:
-    """Decode one key; raises CorruptIndexError."""
+    """Decode one key. Raises CorruptIndexError."""
     start, end = np.zeros(1, np.int64), np.array([len(stored)], np.int64)
     key: Key = read_keys(np.frombuffer(stored, np.uint8), start, end, data_type)[0]
     return key if isinstance(key, bytes) else int(key)
@@ -118,7 +118,7 @@ def _is_wide(data_type: DataType) -> bool:
 
 
 def check_ascending(keys: Keys) -> None:
-    """Raise CorruptIndexError where keys do not ascend; they may repeat."""
+    """Raise CorruptIndexError where keys do not ascend. They may repeat."""
     if len(keys) > 1 and not bool((keys[:-1] <= keys[1:]).all()):
         raise CorruptIndexError("expected keys in their order, found others")
 
@@ -133,7 +133,7 @@ def array_of(keys: Sequence[Key], like: Keys) -> Keys:
 
 
 def place_of(keys: Keys, key: Key | None, otherwise: int) -> int:
-    """Count the ascending keys below one; ``otherwise`` for None."""
+    """Count the ascending keys below one. Return ``otherwise`` for None."""
     if key is None:
         return otherwise
     literal = array_of((key,), keys)
@@ -151,7 +151,7 @@ def is_one_of(keys: Keys, literals: Keys) -> NDArray[np.bool_]:
 
 
 def stored_forms(keys: Sequence[Key], data_type: DataType) -> list[bytes] | None:
-    """List every serialized form that writers give keys; None where one has too many."""
+    """List every serialized form that writers give keys. Return None where one has too many."""
     space = key_space(data_type)
     if data_type.root in STRING_ROOTS:
         return [bytes(key) for key in keys]
@@ -181,7 +181,7 @@ def stored_forms(keys: Sequence[Key], data_type: DataType) -> list[bytes] | None
 
 
 def between(keys: Sequence[Key], low: Key | None, high: Key | None) -> Sequence[Key]:
-    """Cut ascending keys to those from ``low`` to ``high``, both included; None leaves a side open."""
+    """Cut ascending keys to those from ``low`` to ``high``, both included. None leaves a side open."""
     start = 0 if low is None else bisect_left(keys, low)
     stop = len(keys) if high is None else bisect_right(keys, high)
     return keys[start:stop]

@@ -41,7 +41,7 @@ class Part:
 
 
 class FoundRows(NamedTuple):
-    """Searches, each with the place of its part; ``is_complement``: for the rows that do not match."""
+    """Searches, each with the place of its part. ``is_complement``: for the rows that do not match."""
 
     is_complement: bool
     searches: Iterator[tuple[int, Callable[[], Search]]]
@@ -50,7 +50,7 @@ class FoundRows(NamedTuple):
 def searches(condition: Condition, parts: Sequence[Part]) -> FoundRows:
     """Choose the searches for the rows of a range that meet a condition, or for its other rows.
 
-    ``parts`` have all rows of the range, so that either tells the other; of a span the searches that read
+    ``parts`` have all rows of the range, so that either tells the other. Of a span the searches that read
     less are chosen. They are made as they are iterated over, and begin when they are called.
     """
     match condition:

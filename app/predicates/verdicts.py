@@ -120,16 +120,13 @@ _SELECTING_COSTS: Final = 8
 def evaluate_bounds(
     predicate: BoundPredicate, bounds: BoundsOf, files: NDArray[np.int64], trace: VerdictTrace | None = None
 ) -> Verdicts:
-    """Decide a predicate by bounds.
+    """Decide a predicate by bounds. Return int8, shape (n,).
 
     ``bounds``: returns bounds of a field, or of a map key (with its map's id), for some files in order. None
     if none has any.
     ``files``: numbers of the files in ``bounds``, shape (n,).
     ``trace``: receives every leaf, the undecided files it was evaluated for, its verdicts, and their bounds,
     if any. A file is decided once AND meets a part that no row matches, or OR one that all match.
-
-    Returns:
-        int8, shape (n,).
     """
 
     def judge(leaf: BoundLeaf, at: NDArray[np.int64]) -> Verdicts:

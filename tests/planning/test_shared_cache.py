@@ -101,7 +101,7 @@ MakeFleet: TypeAlias = Callable[..., Fleet]
 
 @pytest.fixture(scope="session")
 def write_once(tmp_path_factory: pytest.TempPathFactory) -> Write:
-    """Writes a table of each kind once; not to be written to."""
+    """Write a table of each kind once, which nobody else writes to."""
 
     @cache
     def write(layout: Layout, files: int, manifests: int) -> Path:

@@ -1,6 +1,6 @@
 """Leaves out files of tables with data evolution in which global indexes find no matching row.
 
-Each test of the filter becomes two sets of row ids, rows that may satisfy it and rows that must; AND and OR
+Each test of the filter becomes two sets of row ids, rows that may satisfy it and rows that must. AND and OR
 join these sets. A test of a column without an index may be satisfied by all rows, and must be by none. Rows
 that no entry covers (:mod:`app.planning.scan.indexed_ranges`) may match, and so may those of a range whose
 files cannot be read: their data files are kept.
@@ -42,7 +42,7 @@ class Matches:
     """Rows that satisfy a test, as the indexes of its column tell.
 
     Attributes:
-        covered: rows that the indexes cover; ``rows``: as a bitmap.
+        covered: rows that the indexes cover. ``rows``: as a bitmap.
         possible: covered rows that may satisfy the test.
         certain: covered rows that must.
         kinds: of the index files.
@@ -113,7 +113,7 @@ class GlobalIndexes:
         self._warn_of_uncovered_rows(groups, kept, matches)
 
     def find_rows(self, state: PlanState, claim: Callable[[int], None]) -> None:
-        """Note the rows that can match, of files that are kept; ``claim`` claims their memory."""
+        """Note the rows that can match, of files that are kept. ``claim`` claims their memory."""
         for judged in self._judged:
             kept = state.is_left(judged.files)
             files, first = judged.files[kept], judged.first_rows[kept]
@@ -168,7 +168,7 @@ class GlobalIndexes:
         jobs: Sequence[_Job],
         results: Sequence[SearchResult],
     ) -> Matches:
-        """Join the results of a test; where ranges overlap, a row may match that any of them finds."""
+        """Join the results of a test. Where ranges overlap, a row may match that any of them finds."""
         condition = condition_of(test)
         asked: list[SearchResult] = []
         failed: set[IndexedRange] = set()

@@ -1,6 +1,6 @@
 """Pieces of global index files: rounds of reads, each for all searches in flight.
 
-Decoded pieces share a cache with file indexes; their bytes are kept on disk if there is a disk cache.
+Decoded pieces share a cache with file indexes. Their bytes are kept on disk if there is a disk cache.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class FileSearch(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """Rows of a search, or the error that ended it; and the pieces that it asked for, with their bytes."""
+    """Rows of a search, or the error that ended it, and the pieces that it requested, with their bytes."""
 
     rows: BitMap | PaimonIndexError
     pieces: int
@@ -87,7 +87,7 @@ class _Damage:
 
 @dataclass(slots=True)
 class _Results:
-    """Results by the numbers of their searches; a search that has not ended is late.
+    """Results by the numbers of their searches. A search that has not ended is late.
 
     ``found_bytes``: about the memory of all rows found.
     """
@@ -103,13 +103,11 @@ class _Results:
 def run_searches(source: IndexSource, searches: Iterable[FileSearch], claim: Claim) -> list[SearchResult]:
     """Run searches to their ends, as many side by side as fit into a portion of memory.
 
-    Args:
-        searches: taken as their turn comes, since there may be tens of thousands.
-        claim: covers what the searches hold, and the rows that they found until it ends.
+    ``searches``: taken as their turn comes, since there may be tens of thousands.
+    ``claim``: covers what the searches hold, and the rows that they found until it ends.
 
-    Raises:
-        DeadlineExceededError: the request's time ran out.
-        MemoryShortError: there is no memory now.
+    Raises DeadlineExceededError if the request's time ran out. Raises MemoryShortError if there is no memory
+    now.
     """
     results = _Results()
     late = SearchResult(DeadlineExceededError(_LATE), 0, 0)
@@ -147,7 +145,7 @@ def run_searches(source: IndexSource, searches: Iterable[FileSearch], claim: Cla
 def _advance(
     search: _Pending, decoded: Iterator[Any] | None, results: _Results, pending: list[_Pending]
 ) -> None:
-    """Send a search the pieces that it named, and queue it again if it names more."""
+    """Feed a search the pieces that it requested. Requeue it if it requests more."""
     try:
         search.pieces = search.search.send(decoded)  # type: ignore[arg-type] # None begins a search
     except StopIteration as end:
@@ -188,7 +186,7 @@ class _Loads:
     expansion: float = _EXPANSION
 
     def decode(self, pieces: Sequence[tuple[FileSearch, Piece]]) -> Iterator[Any]:
-        """Yield pieces in the form that their searches read them in, or errors; loads as many as fit."""
+        """Yield pieces in the form that their searches read them in, or errors. Load as many as fit."""
         sizes = [piece.size for _, piece in pieces]
         start, most = 0, len(pieces)
         while start < len(pieces):
@@ -215,7 +213,7 @@ class _Loads:
         self.claim.grow_to(self.held_bytes + size)
 
     def _fitting(self, sizes: Sequence[int]) -> int:
-        """Claim memory for the first pieces; return how many. One by one they go on if memory is short."""
+        """Claim memory for the first pieces. Return how many. One by one they go on if memory is short."""
         ends = [*accumulate(sizes)]
         count = max(1, bisect_right(ends, LEDGER.portion / self.expansion))
         while True:
@@ -232,7 +230,7 @@ class _Loads:
 def _load(
     source: IndexSource, pieces: Sequence[tuple[FileSearch, Piece]], grow_to: Callable[[int], None]
 ) -> list[Any]:
-    """Load pieces or their errors; ``grow_to`` claims what is decoded so far, as it comes."""
+    """Load pieces or their errors. ``grow_to`` claims what is decoded so far, as it comes."""
     keys = [
         f"{source.warehouse.name}\n{of_file.path}\n{piece.offset} {piece.size} {piece.form} {of_file.form}"
         for of_file, piece in pieces
@@ -262,7 +260,7 @@ def _load(
 
 
 def _decode(content: bytes | PaimonIndexError, path: str, piece: Piece) -> Any:
-    """Decode a piece; return the damage or the error of one that cannot be used."""
+    """Decode a piece. Return the damage or the error of one that cannot be used."""
     if isinstance(content, PaimonIndexError):
         return content
     if len(content) != piece.size:
