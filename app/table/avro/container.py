@@ -29,7 +29,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.machinery import PathFinder
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -51,6 +51,17 @@ class AvroBlock:
     offset: int
     count: int
     expanded: Buffer
+
+
+class Lifting(Protocol):
+    """Takes strings out of blocks before these are decoded."""
+
+    nbytes: int
+    """Bytes of all strings so far."""
+
+    def without_strings(self, block: AvroBlock) -> AvroBlock:
+        """Return a block without its strings."""
+        ...
 
 
 _MARK_BYTES = 16
@@ -210,16 +221,20 @@ def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
     return records
 
 
-def read_pieces(data: Buffer, expected: RecordOf) -> Iterator[pa.StructArray]:
-    """Yield records in pieces, at least one, as they are decoded. Memory is claimed before each."""
+def read_pieces(data: Buffer, expected: RecordOf, lifted: Lifting | None = None) -> Iterator[pa.StructArray]:
+    """Yield records in pieces, at least one, as they are decoded. Memory is claimed before each.
+
+    ``lifted``: takes strings out of the blocks.
+    """
     file = open_encoded(data, expected)
     columns_bytes = 0
-    for blocks in _pieces(file.blocks):
+    for blocks in _pieces(file.blocks if lifted is None else map(lifted.without_strings, file.blocks)):
         expanded_bytes = sum(len(block.expanded) for block in blocks)
-        claim(columns_bytes + _MEMORY_PER_EXPANDED_BYTE * expanded_bytes)
+        lifted_bytes = 0 if lifted is None else lifted.nbytes
+        claim(columns_bytes + lifted_bytes + _MEMORY_PER_EXPANDED_BYTE * expanded_bytes)
         piece = _decode_piece(blocks, file.schema)
         columns_bytes += memory_of(piece)
-        check_columns(columns_bytes, len(data), blocks[0].offset)
+        check_columns(columns_bytes + lifted_bytes, len(data), blocks[0].offset)
         yield piece
 
 

@@ -20,6 +20,7 @@ from app.errors import CorruptMetadataError
 from app.table.manifests.manifest_entry import (
     EMBEDDED,
     FILE_INDEX_SUFFIX,
+    INDEX_START,
     RECORD,
     VERSION,
     DataFileMeta,
@@ -28,8 +29,8 @@ from app.table.manifests.manifest_entry import (
     ManifestEntry,
     StatisticsColumns,
 )
-from app.table.manifests.record_files import check_version, is_orc, read_pieces
-from app.table.records.columns import NameLists, OptionalIntegers, RecordColumns, take_out
+from app.table.manifests.record_files import check_version, is_orc, read_apart
+from app.table.records.columns import NameLists, OptionalIntegers, RecordColumns
 from app.table.records.expansion import claim
 from app.types import NULL_LENGTH, BytesColumn, own_bytes
 from app.types.binary_row import ARITY_BYTES
@@ -139,7 +140,7 @@ class Manifest:
     @classmethod
     def read(cls, data: Buffer) -> Self:
         """Read a manifest."""
-        entries, embedded_indexes = take_out(read_pieces(data, RECORD), *EMBEDDED)
+        entries, embedded_indexes = read_apart(data, RECORD, EMBEDDED, INDEX_START)
         claim(embedded_indexes.nbytes + entries.nbytes_with_copies)
         files = entries.records("_FILE")
         _check(entries, files)

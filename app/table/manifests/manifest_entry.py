@@ -229,3 +229,5 @@ RECORD: Final = RecordOf(
 )
 # Path of fields to the column of embedded indexes.
 EMBEDDED: Final = ("_FILE", "_EMBEDDED_FILE_INDEX")
+# First bytes of an embedded index: the magic of its container.
+INDEX_START: Final = (1493475289347502).to_bytes(8)

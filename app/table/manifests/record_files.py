@@ -6,18 +6,20 @@ option, and index manifests are read where no schema is at hand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro import container as avro
 from app.table.avro import whole_records
+from app.table.avro.lifting import Lifted
 from app.table.avro.whole_records import WholeRecords
 from app.table.columnar.records import KINDS, read_columnar
-from app.table.records.columns import RecordColumns, RecordOf
+from app.table.records.columns import RecordColumns, RecordOf, take_out
+from app.types import BytesColumn
 from app.types.roaring import Buffer
 
 _MAGIC_BYTES: Final = 4
@@ -29,12 +31,20 @@ def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
     return avro.read_columns(data, expected) if kind is None else read_columnar(kind, data, expected)
 
 
-def read_pieces(data: Buffer, expected: RecordOf) -> Iterable[pa.StructArray]:
-    """Read all records in pieces. Avro yields each as it is decoded."""
+def read_apart(
+    data: Buffer, expected: RecordOf, path: Sequence[str], start: bytes
+) -> tuple[RecordColumns, BytesColumn]:
+    """Read all records, and apart from them a column of nullable byte strings, which mostly begin alike."""
     kind = _columnar_kind(data)
-    if kind is None:
-        return avro.read_pieces(data, expected)
-    return read_columnar(kind, data, expected).pieces
+    if kind is not None:
+        return take_out(read_columnar(kind, data, expected).pieces, *path)
+    lifted = Lifted(start, len(data))
+    with suppress(CorruptMetadataError):
+        records, column = take_out(avro.read_pieces(data, expected, lifted), *path)
+        if (whole := lifted.put_back(column)) is not None:
+            return records, whole
+    # Other fields have bytes as those that the column begins with, or the file is damaged.
+    return take_out(avro.read_pieces(data, expected), *path)
 
 
 def read_whole(data: Buffer, expected: RecordOf) -> WholeRecords:
