@@ -41,6 +41,7 @@ def services(catalog: Path) -> Iterator[Running]:
         yield started
 
 
+@pytest.mark.long
 def test_the_service_plans_the_samples_in_the_store(services: Running, catalog: Path) -> None:
     asked = services.index.client.post(
         "/v1/main/databases/demo/tables/sessions/plan", json={"filter": "fee = 58.43", "uris": True}
@@ -62,6 +63,7 @@ def shared(replica: Served) -> dict[str, int]:
     return state
 
 
+@pytest.mark.long
 def test_the_second_replica_takes_what_the_first_has_decoded(services: Running) -> None:
     first = plan_of_users(services.index)
     give_up = time.monotonic() + PATIENCE_SECONDS

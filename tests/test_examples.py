@@ -19,6 +19,7 @@ def environment() -> Iterator[dict[str, str]]:
         yield {**os.environ, "URL": f"http://localhost:{served.port}"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("script", BY_COMMAND)
 def test_an_example_prints_what_stands_in_it(script: str, environment: dict[str, str]) -> None:
     if script == "curl.sh" and not (shutil.which("curl") and shutil.which("jq")):

@@ -87,6 +87,7 @@ def test_a_block_that_is_not_run_says_so_above_it() -> None:
     assert unmarked == []
 
 
+@pytest.mark.long
 def test_commands_describe_plan_and_advise_on_a_table(shell: tuple[str, dict[str, str], str]) -> None:
     printed, _, _ = shell
 
@@ -98,6 +99,7 @@ def test_commands_describe_plan_and_advise_on_a_table(shell: tuple[str, dict[str
         assert text in printed
 
 
+@pytest.mark.long
 def test_curl_asks_the_service_for_a_plan(
     clone: Path, shell: tuple[str, dict[str, str], str], served: str
 ) -> None:
@@ -113,6 +115,7 @@ def test_curl_asks_the_service_for_a_plan(
     assert '"selection":[6,87,125]' in printed
 
 
+@pytest.mark.long
 def test_pyiceberg_reads_the_rows(clone: Path, shell: tuple[str, dict[str, str], str], served: str) -> None:
     (script,) = [script for _, language, script in BLOCKS if language == "python"]
     code = script.replace("http://localhost:8080", served)
