@@ -315,7 +315,7 @@ MUTANTS: Final = (
     Mutant(
         "global indexes: a file that cannot be read",
         f"{_SCAN}/global_indexes.py",
-        "                failed.add(each)\n                continue",
+        "                failed.add(job.of_range)\n                continue",
         "                pass",
     ),
     Mutant(
