@@ -202,7 +202,7 @@ def test_verifies_what_the_engine_wrote(golden: GoldenWarehouse, table: str) -> 
 
 @pytest.mark.parametrize("table", [name for name in INDEXED if name not in _OTHER_OPTIONS])
 def test_builds_what_the_engine_wrote(golden: GoldenWarehouse, table: str) -> None:
-    for each in indexed_files(golden, table):
+    for each in share([*indexed_files(golden, table)], 3):
         file = DataFile.open(each.path)
         types = {name: field.type for name, field in each.schema.by_name.items()}
         options = FileIndexOptions.parse(each.schema.options.values, types)
