@@ -195,7 +195,9 @@ def plan_bound(
     """Plan a version by a filter that is bound already."""
     warnings = PlanWarnings()
     state = Planner(version, request, predicate, warnings, budget).run()
-    return answer_plan(version, request, predicate, state, warnings, {})
+    return answer_plan(
+        version, request, predicate, state, PlanWarnings(warnings.lasting, warnings.passing), {}
+    )
 
 
 @dataclass(frozen=True, slots=True)

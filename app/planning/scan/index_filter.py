@@ -14,10 +14,12 @@ INT. Other changes make the column unknown to the index.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import groupby, zip_longest
 from typing import Final
 
@@ -35,7 +37,8 @@ from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.planned_files import FILE_BYTES
 from app.planning.plan.state import PlanState
 from app.planning.request.budget import Budget, asks_much
-from app.planning.side_files.file_indexes import FileIndexes, Stacked
+from app.planning.side_files.file_indexes import FileIndexes
+from app.planning.side_files.segments import Stacked
 from app.planning.version.version import Version
 from app.predicates import ROW_ID, bind_test
 from app.predicates.model import (
@@ -126,10 +129,8 @@ class IndexFilter:
         for predicate, pairs in groupby(narrowing, key=lambda pair: pair[0]):
             files = np.sort(np.concatenate([members for _, members in pairs]))
             kept = files[state.is_left(files) & state.raw_convertible[files]]
-            for stacked in self.indexes.stacks(kept, wanted_indexes(predicate)):
-                self._select_rows(state, kept[stacked.at], stacked.index, stacked.places, predicate)
-                # Frees the stack before the next one is loaded.
-                del stacked
+            select = partial(self._select_stacked, state, kept, predicate)
+            _each(select, self.indexes.stacks(kept, wanted_indexes(predicate)))
             self._report_failures(state, kept)
 
     def open_ordered(
@@ -168,26 +169,33 @@ class IndexFilter:
             # No index has the column of row ids.
             is_same = file_schema is schema and not schema.options.row_tracking
             rebound = predicate if is_same else in_file_schema(predicate, schema, file_schema)
-            self._ask_files(state, of_schema, rebound)
+            self._evaluate(state, of_schema, rebound)
             self._report_failures(state, of_schema)
 
-    def _ask_files(self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
-        row_counts = state.files.columns.row_counts
-        for stacked in self.indexes.stacks(files, wanted_indexes(predicate)):
-            of_stack = files[stacked.at]
-            if state.explanation is not None:
-                self._explain(state, of_stack, stacked, predicate)
-            decisions = decide_files(
-                predicate, stacked.index, stacked.places, row_counts[of_stack], self.budget.out_of_time
-            )
-            self._apply(state, of_stack, stacked.places, decisions, predicate)
-            doubtful = decisions.answers == Answer.DOUBT
-            if doubtful.any():
-                places = stacked.places[doubtful]
-                self._select_rows(state, of_stack[doubtful], stacked.index, places, predicate)
-            self._narrowing.append((predicate, of_stack[decisions.answers == Answer.ROWS]))
-            # Frees the stack before the next one is loaded.
-            del stacked
+    def _evaluate(self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
+        decide = partial(self._decide_stacked, state, files, predicate)
+        _each(decide, self.indexes.stacks(files, wanted_indexes(predicate)))
+
+    def _decide_stacked(
+        self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate, stacked: Stacked
+    ) -> None:
+        of_stack, row_counts = files[stacked.at], state.files.columns.row_counts
+        if state.explanation is not None:
+            self._explain(state, of_stack, stacked, predicate)
+        decisions = decide_files(
+            predicate, stacked.index, stacked.places, row_counts[of_stack], self.budget.out_of_time
+        )
+        self._apply(state, of_stack, stacked.places, decisions, predicate)
+        doubtful = decisions.answers == Answer.DOUBT
+        if doubtful.any():
+            places = stacked.places[doubtful]
+            self._select_rows(state, of_stack[doubtful], stacked.index, places, predicate)
+        self._narrowing.append((predicate, of_stack[decisions.answers == Answer.ROWS]))
+
+    def _select_stacked(
+        self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate, stacked: Stacked
+    ) -> None:
+        self._select_rows(state, files[stacked.at], stacked.index, stacked.places, predicate)
 
     def _select_rows(
         self,
@@ -253,6 +261,11 @@ class IndexFilter:
             if not isinstance(error, _UNUSABLE):
                 raise error
             self.unreadable(state, file, error)
+
+
+def _each(apply: Callable[[Stacked], None], stacks: Iterator[Stacked]) -> None:
+    """Apply a function to every stack, holding none while the next one is loaded."""
+    deque(map(apply, stacks), 0)
 
 
 def claim_rows(state: PlanState, claim: Callable[[int], None]) -> None:

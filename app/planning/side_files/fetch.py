@@ -138,59 +138,52 @@ class _Contents:
         return BytesColumn(np.frombuffer(self._data, np.uint8), self._starts, self._lengths)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Payloads:
-    """Payloads of n index files."""
+def fetch_payloads(
+    warehouse: Warehouse,
+    paths_of: PathsOf,
+    rows: NDArray[np.int64],
+    fronts: Sequence[bytes | None],
+    heads: Heads,
+    places: NDArray[np.int64],
+    requested: WantedIndexes,
+) -> tuple[dict[tuple[str, str], BytesColumn], dict[int, PaimonIndexError]]:
+    """Fetch the payloads of the requested indexes of n index files.
 
-    # By column and kind, shape (n,): null where a file has no such index within its bytes.
-    found: Mapping[tuple[str, str], BytesColumn]
-    failures: Mapping[int, PaimonIndexError]  # By position among the n.
+    ``rows``: int64, shape (n,): rows of the files in their manifest.
+    ``fronts``: first bytes of each file, if held. Payloads in them are not read again.
+    ``places``: int64, shape (n,): position of each file's head in ``heads``.
 
-    @classmethod
-    def fetch(
-        cls,
-        warehouse: Warehouse,
-        paths_of: PathsOf,
-        rows: NDArray[np.int64],
-        fronts: Sequence[bytes | None],
-        heads: Heads,
-        places: NDArray[np.int64],
-        requested: WantedIndexes,
-    ) -> Self:
-        """Fetch the payloads of the requested indexes.
-
-        ``rows``: int64, shape (n,): rows of the files in their manifest.
-        ``fronts``: first bytes of each file, if held. Payloads in them are not read again.
-        ``places``: int64, shape (n,): position of each file's head in ``heads``.
-        """
-        extents_to_take: list[tuple[tuple[str, str], int, int, int]] = []
-        for column, kind in sorted(requested):
-            extents = heads.extents(column, kind)
-            files = np.flatnonzero(extents.within(heads.sizes)[places])
-            starts, lengths = extents.starts[places[files]], extents.lengths[places[files]]
-            extent = zip(files.tolist(), starts.tolist(), lengths.tolist(), strict=True)
-            extents_to_take += [((column, kind), *each) for each in extent]
-        held = [_part(fronts[at], start, length) for _, at, start, length in extents_to_take]
-        missing = [each for each, part in zip(extents_to_take, held, strict=True) if part is None]
-        paths = paths_of(rows[[at for _, at, _, _ in missing]]) if missing else ()
-        rest = iter(
-            warehouse.read_ranges(
-                [(path, start, size) for path, (_, _, start, size) in zip(paths, missing, strict=True)]
-            )
+    Return a column of shape (n,) for each column and kind, null where a file has no such index within its
+    bytes, and the failures by position among the n.
+    """
+    extents_to_take: list[tuple[tuple[str, str], int, int, int]] = []
+    for column, kind in sorted(requested):
+        extents = heads.extents(column, kind)
+        files = np.flatnonzero(extents.within(heads.sizes)[places])
+        starts, lengths = extents.starts[places[files]], extents.lengths[places[files]]
+        extent = zip(files.tolist(), starts.tolist(), lengths.tolist(), strict=True)
+        extents_to_take += [((column, kind), *each) for each in extent]
+    held = [_part(fronts[at], start, length) for _, at, start, length in extents_to_take]
+    missing = [each for each, part in zip(extents_to_take, held, strict=True) if part is None]
+    paths = paths_of(rows[[at for _, at, _, _ in missing]]) if missing else ()
+    rest = iter(
+        warehouse.read_ranges(
+            [(path, start, size) for path, (_, _, start, size) in zip(paths, missing, strict=True)]
         )
-        payloads: dict[tuple[str, str], list[bytes | None]] = {key: [None] * len(rows) for key in requested}
-        failures: dict[int, PaimonIndexError] = {}
-        for (index, at, start, length), part in zip(extents_to_take, held, strict=True):
-            content = next(rest) if part is None else part
-            if isinstance(content, PaimonIndexError):
-                failures[at] = content
-            elif len(content) != length:
-                mismatch = f"expected {length} bytes of a payload, found {len(content)}"
-                (path,) = paths_of(rows[[at]])
-                failures[at] = CorruptIndexError(mismatch, path=path, offset=start)
-            else:
-                payloads[index][at] = content
-        return cls({index: _column(strings) for index, strings in payloads.items()}, failures)
+    )
+    payloads: dict[tuple[str, str], list[bytes | None]] = {key: [None] * len(rows) for key in requested}
+    failures: dict[int, PaimonIndexError] = {}
+    for (index, at, start, length), part in zip(extents_to_take, held, strict=True):
+        content = next(rest) if part is None else part
+        if isinstance(content, PaimonIndexError):
+            failures[at] = content
+        elif len(content) != length:
+            mismatch = f"expected {length} bytes of a payload, found {len(content)}"
+            (path,) = paths_of(rows[[at]])
+            failures[at] = CorruptIndexError(mismatch, path=path, offset=start)
+        else:
+            payloads[index][at] = content
+    return {index: _column(strings) for index, strings in payloads.items()}, failures
 
 
 def _column(payloads: Sequence[bytes | None]) -> BytesColumn:

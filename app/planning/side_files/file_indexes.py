@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -22,7 +23,7 @@ from app.file_index import KINDS, FileIndex, StackedIndex, WantedIndexes
 from app.planning.request.budget import UNBOUNDED, Budget
 from app.planning.side_files.fetch import FRONT_BYTES, Fronts
 from app.planning.side_files.indexes import SEGMENTS_AHEAD, SideIndexes
-from app.planning.side_files.segments import OpenSegment, Reach
+from app.planning.side_files.segments import OpenSegment, Reach, Stacked
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
 from app.table.manifests import Manifest
@@ -36,21 +37,20 @@ _SHARE_OF_CACHE: Final = 2
 class _SegmentFiles:
     """Files of one segment whose indexes are files of their own."""
 
-    number: int
     side: SideIndexes
     first: int
     at: NDArray[np.int64]  # Shape (k,): positions among the requested files.
     rows: NDArray[np.int64]  # Shape (k,): rows in the manifest.
 
+    def take(self, is_missing: NDArray[np.bool_], stacked: Stacked) -> Stacked:
+        """Convert positions among the rows to those among the requested files, which are not missing."""
+        is_missing[stacked.at] = False
+        return replace(stacked, at=self.at[stacked.at])
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stacked:
-    """The indexes of some files of one manifest, stacked."""
-
-    manifest: int
-    at: NDArray[np.int64]  # Shape (k,): positions among the requested files.
-    index: StackedIndex
-    places: NDArray[np.int64]  # Shape (k,): position of each file in ``index``.
+    def open_cached(self, requested: WantedIndexes, reach: Reach) -> OpenSegment | None:
+        """Open the segment if nothing of it has to be read, or may be."""
+        opened = self.side.open_cached(self.first, self.rows, requested)
+        return opened if reach is Reach.MACHINE or self.side.is_at_hand(opened) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +101,18 @@ class FileIndexes:
             in_files = all_files.manifests[number].embedded_indexes.lengths[rows] < 0
             if not in_files.all():
                 embedded = _embedded(all_files.manifests[number])
-                yield Stacked(number, positions[~in_files], embedded, rows[~in_files])
+                yield Stacked(positions[~in_files], embedded, rows[~in_files])
             if in_files.any():
                 side = self._side(number)
                 segments = side.segments(rows[in_files])
                 segments_to_open += (
-                    _SegmentFiles(
-                        number, side, first, positions[in_files][start:stop], rows[in_files][start:stop]
-                    )
+                    _SegmentFiles(side, first, positions[in_files][start:stop], rows[in_files][start:stop])
                     for first, start, stop in segments
                 )
         for segment, opened in self._open_segments(segments_to_open, requested):
             is_missing = np.ones(len(segment.rows), np.bool_)
-            for at, index, places in segment.side.stacks(opened, self._reach):
-                is_missing[at] = False
-                yield Stacked(segment.number, segment.at[at], index, places)
-                # Frees the stack before the next one is loaded.
-                del index
+            # A map holds no stack while the next one is loaded, unlike the variable of a loop.
+            yield from map(partial(segment.take, is_missing), segment.side.stacks(opened, self._reach))
             if is_missing.any():
                 is_missing &= ~np.isin(segment.rows, list(segment.side.failures))
                 self._unloaded.update(files[segment.at[is_missing]].tolist())
@@ -143,28 +138,20 @@ class FileIndexes:
         try:
             for segment in segments:
                 check_deadline()
-                opened, reach = (
-                    segment.side.open_cached(segment.first, segment.rows, requested),
-                    self._reach(),
-                )
-                if reach is Reach.MACHINE or segment.side.is_at_hand(opened):
+                reach = self._reach()
+                if (opened := segment.open_cached(requested, reach)) is not None:
                     yield segment, opened
                     continue
-                del opened
                 front_bytes += len(segment.rows) * FRONT_BYTES
                 while len(in_flight) >= self.ahead or (
                     len(in_flight) > 1 and front_bytes > Fronts.most_bytes()
                 ):
-                    first, opening = in_flight.popleft()
-                    front_bytes -= len(first.rows) * FRONT_BYTES
-                    yield first, wait_for(opening)
+                    front_bytes -= len(in_flight[0][0].rows) * FRONT_BYTES
+                    yield _first_opened(in_flight)
                 open_ = partial(segment.side.open, segment.first, segment.rows, requested, reach)
-                opening = self.version.source.warehouse.readers.begin(open_)
-                in_flight.append((segment, opening))
-                del opening
+                in_flight.append((segment, self.version.source.warehouse.readers.begin(open_)))
             while in_flight:
-                first, opening = in_flight.popleft()
-                yield first, wait_for(opening)
+                yield _first_opened(in_flight)
         finally:
             # After an error, or if the caller stops, nobody takes the rest.
             for _, opening in in_flight:
@@ -177,10 +164,8 @@ class FileIndexes:
         self, files: NDArray[np.int64], requested: WantedIndexes
     ) -> Iterator[tuple[int, FileIndex | CorruptIndexError]]:
         """Yield the indexes of single files, or the errors of files that cannot be decoded."""
-        for stacked in self.stacks(files, requested):
-            yield from _single_indexes(stacked, files)
-            # Frees the stack before the next one is loaded.
-            del stacked
+        single = partial(_single_indexes, files)
+        return chain.from_iterable(map(single, self.stacks(files, requested)))
 
     @property
     def are_complete(self) -> bool:
@@ -246,8 +231,15 @@ class FileIndexes:
         return np.arange(len(all_files.manifests[number])) if live is None else live
 
 
+def _first_opened(
+    in_flight: deque[tuple[_SegmentFiles, Future[OpenSegment]]],
+) -> tuple[_SegmentFiles, OpenSegment]:
+    segment, opening = in_flight.popleft()
+    return segment, wait_for(opening)
+
+
 def _single_indexes(
-    stacked: Stacked, files: NDArray[np.int64]
+    files: NDArray[np.int64], stacked: Stacked
 ) -> Iterator[tuple[int, FileIndex | CorruptIndexError]]:
     for file, place in zip(files[stacked.at].tolist(), stacked.places.tolist(), strict=True):
         check_deadline()

@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 
 from app.errors import FileMissingError, MemoryShortError, PaimonIndexError, StorageError
 from app.file_index import WantedIndexes
-from app.planning.side_files.fetch import FRONT_BYTES, SMALL_BYTES, Fronts, Payloads
+from app.planning.side_files.fetch import FRONT_BYTES, SMALL_BYTES, Fronts, fetch_payloads
 from app.planning.side_files.segments import (
     FILES_OF_HEADS,
     BodySegment,
-    Found,
     HeadSegment,
     OpenSegment,
     Reach,
     SegmentPart,
+    Stacked,
     body_bytes,
     body_name,
     heads_name,
@@ -143,19 +143,21 @@ class SideIndexes:
                 opened.bodies[part.first] = self._body(opened, part, reach)
         return opened
 
-    def stacks(self, opened: OpenSegment, reach: Callable[[], Reach]) -> Iterator[Found]:
+    def stacks(self, opened: OpenSegment, reach: Callable[[], Reach]) -> Iterator[Stacked]:
         """Yield the indexes requested of an open segment, part by part. Skip unreadable files."""
         yield from opened.ready
         for part in opened.parts:
             check_deadline()
-            body = opened.bodies.pop(part.first, None) or self._body(opened, part, reach())
-            at, inside = part.at, part.inside
-            if not body.is_complete:
-                fetched = body.fetched[inside]
-                at, inside = at[fetched], inside[fetched]
-            yield Found(at, body.index, inside)
-            # Frees the part before the next one is loaded.
-            del body
+            # Nothing here holds a part while the next one is loaded.
+            yield self._stacked(opened, part, reach())
+
+    def _stacked(self, opened: OpenSegment, part: SegmentPart, reach: Reach) -> Stacked:
+        body = opened.bodies.pop(part.first, None) or self._body(opened, part, reach)
+        at, inside = part.at, part.inside
+        if not body.is_complete:
+            fetched = body.fetched[inside]
+            at, inside = at[fetched], inside[fetched]
+        return Stacked(at, body.index, inside)
 
     def _cached_heads(self, first: int) -> HeadSegment:
         segment = self._cached(
@@ -231,11 +233,13 @@ class SideIndexes:
         expected = 3 * body_bytes(of.heads, places, of.requested) + segment.nbytes
         with LEDGER.claim("loads", int(min(expected, LEDGER.room / 2)), path=path, line=warehouse.name):
             at_hand = [fronts.get(row) for row in lacking.tolist()]
-            payloads = Payloads.fetch(warehouse, self.paths, lacking, at_hand, of.heads, places, of.requested)
-            usable = np.setdiff1d(np.arange(len(lacking)), list(payloads.failures))
-            columns = {index: column.take(usable) for index, column in payloads.found.items()}
+            found, failed = fetch_payloads(
+                warehouse, self.paths, lacking, at_hand, of.heads, places, of.requested
+            )
+            usable = np.setdiff1d(np.arange(len(lacking)), list(failed))
+            columns = {index: column.take(usable) for index, column in found.items()}
             segment = segment.with_payloads(of.heads, places[usable], columns)
-            failures = {int(lacking[at]): why for at, why in payloads.failures.items()}
+            failures = {int(lacking[at]): why for at, why in failed.items()}
             self.failures.update(failures)
             segment = self._store(self._body_key(of), entry, segment, segment.at_hand | of.whole, first)
         return _Loaded(segment, failures)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -250,12 +250,13 @@ class Reach(IntEnum):
     """The index files themselves as well."""
 
 
-class Found(NamedTuple):
-    """The indexes of some rows, stacked."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Stacked:
+    """The indexes of some files of one manifest, stacked."""
 
-    at: NDArray[np.int64]  # Shape (k,): positions among the requested rows.
-    stack: StackedIndex
-    places: NDArray[np.int64]  # Shape (k,): position of each in ``stack``.
+    at: NDArray[np.int64]  # Shape (k,): positions among the requested files.
+    index: StackedIndex
+    places: NDArray[np.int64]  # Shape (k,): position of each file in ``index``.
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,7 +307,7 @@ class OpenSegment:
     rows: NDArray[np.int64]
     heads: HeadSegment
     lacking: NDArray[np.int64]  # Rows without a head here.
-    ready: Sequence[Found]  # Files that heads alone decide, and files held as a whole.
+    ready: Sequence[Stacked]  # Files that heads alone decide, and files held as a whole.
     parts: Sequence[SegmentPart]  # The other files.
     fronts: dict[int, bytes]  # Read of larger files, by row, until their payloads are taken.
     # Loaded payloads, by the first row of the part.
@@ -326,11 +327,11 @@ class OpenSegment:
         if not heads.is_complete:
             has_head = heads.has(places)
             at, places, lacking = at[has_head], places[has_head], rows[~has_head]
-        ready: list[Found] = []
+        ready: list[Stacked] = []
         if heads.has_whole:
             whole = heads.whole[places]
             if whole.any():
-                ready.append(Found(at[whole], heads.index, places[whole]))
+                ready.append(Stacked(at[whole], heads.index, places[whole]))
             at, places = at[~whole], places[~whole]
         # Without columns that have no index, filters on different columns share segments.
         listed = heads.listed(requested)
@@ -341,7 +342,7 @@ class OpenSegment:
                 span, inside = range(start_of_part, start_of_part + size), places[start:stop] - start_of_part
                 parts.append(SegmentPart(heads, first, span, listed, at[start:stop], inside))
         else:
-            ready.append(Found(at, heads.without_payloads, places))
+            ready.append(Stacked(at, heads.without_payloads, places))
         return cls(rows, heads, lacking, ready, parts, dict(fronts or {}))
 
 
