@@ -16,6 +16,8 @@ from typing import Final, TypeVar
 
 _T = TypeVar("_T")
 
+_NOTHING: Final = nullcontext()
+
 
 class Phase(StrEnum):
     """Phases of the work of a request."""
@@ -92,9 +94,6 @@ class PlanObserved:
     fits_caches: bool
     files_spared: int
     bytes_spared: int
-
-
-_NOTHING: Final = nullcontext()
 
 
 class Observer:

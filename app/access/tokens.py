@@ -51,6 +51,13 @@ _LOOKED_UP: Final = 8
 _DIGEST = re.compile(r"[0-9a-fA-F]{64}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
 
+_log = logging.getLogger("paimon_index")
+
+_SECONDS: Final = 1.0
+_LOOKS: Final = 3
+_MOST_BYTES: Final = 1 << 20
+_STOP_SECONDS: Final = 5.0
+
 
 class Role(StrEnum):
     """Rights of a caller. Each role may read."""
@@ -225,14 +232,6 @@ def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
         return None
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
-
-
-_log = logging.getLogger("paimon_index")
-
-_SECONDS: Final = 1.0
-_LOOKS: Final = 3
-_MOST_BYTES: Final = 1 << 20
-_STOP_SECONDS: Final = 5.0
 
 
 class TokenFile:

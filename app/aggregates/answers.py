@@ -14,6 +14,9 @@ from app.errors import FilterError
 from app.planning.request import FilteredRequest
 from app.planning.request.members import Listed, Name, Request, as_read
 
+_MOST_AGGREGATES: Final = 20
+_MOST_GROUPS: Final = 100_000
+
 
 class Function(StrEnum):
     """An aggregate function, by its SQL name."""
@@ -25,8 +28,6 @@ class Function(StrEnum):
     SUM = "sum"
 
 
-_MOST_AGGREGATES: Final = 20
-_MOST_GROUPS: Final = 100_000
 _FUNCTIONS: Final = [str(function) for function in Function]
 
 

@@ -163,6 +163,43 @@ _EXAMPLES = {
     )
 }
 
+_NULL: Final = {"type": "null"}
+_ABOUT: Final = {"title", "description", "default", "examples"}
+
+router = APIRouter(include_in_schema=False)
+
+_PAGE: Final = b"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>paimon-index</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="docs/swagger-ui.css">
+</head>
+<body>
+<div id="api"></div>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/start.js"></script>
+</body>
+</html>
+"""
+# Swagger UI would ask another host to validate the document. Secrets that are typed in stay in memory.
+_START: Final = b"""SwaggerUIBundle({
+  url: "openapi.json",
+  dom_id: "#api",
+  deepLinking: true,
+  validatorUrl: null,
+  persistAuthorization: false,
+});
+"""
+_POLICY: Final = {
+    # Swagger UI writes styles into the page and has its icons as data.
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}
+_UNTIL_NEXT_RELEASE: Final = {"Cache-Control": "private, max-age=3600"}
+
 
 def operation(
     answer: type | None,
@@ -201,10 +238,6 @@ def operation(
         json_content = {"application/json": {"schema": schema, "example": body.example}}
         extra["requestBody"] = {"required": True, "content": json_content}
     return described
-
-
-_NULL: Final = {"type": "null"}
-_ABOUT: Final = {"title", "description", "default", "examples"}
 
 
 class _Bodies(GenerateJsonSchema):
@@ -295,41 +328,6 @@ def _problem(status: int) -> dict[str, Any]:
         "headers": _headers("X-Request-Id", *_HEADERS_OF.get(status, ())),
         "content": {MEDIA_TYPE: {"schema": schema, "example": example}},
     }
-
-
-router = APIRouter(include_in_schema=False)
-
-_PAGE: Final = b"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>paimon-index</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="docs/swagger-ui.css">
-</head>
-<body>
-<div id="api"></div>
-<script src="docs/swagger-ui-bundle.js"></script>
-<script src="docs/start.js"></script>
-</body>
-</html>
-"""
-# Swagger UI would ask another host to validate the document. Secrets that are typed in stay in memory.
-_START: Final = b"""SwaggerUIBundle({
-  url: "openapi.json",
-  dom_id: "#api",
-  deepLinking: true,
-  validatorUrl: null,
-  persistAuthorization: false,
-});
-"""
-_POLICY: Final = {
-    # Swagger UI writes styles into the page and has its icons as data.
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-}
-_UNTIL_NEXT_RELEASE: Final = {"Cache-Control": "private, max-age=3600"}
 
 
 @router.get("/openapi.json")

@@ -30,6 +30,13 @@ _ANSWERS_AT_ONCE: Final = 4
 
 Watched: TypeAlias = tuple[TableRef, SnapshotSelector]
 
+_T = TypeVar("_T")
+
+_log = logging.getLogger("paimon_index")
+
+# Most answers are ready before it would pay to watch for their callers' disconnect.
+_UNWATCHED_SECONDS = 0.05
+
 
 class TableLooks:
     """Polls tables for newer versions for all waiting callers. Used by the event loop alone.
@@ -79,14 +86,6 @@ class TableLooks:
             return await look()
         finally:
             del self._polls[watched]
-
-
-_T = TypeVar("_T")
-
-_log = logging.getLogger("paimon_index")
-
-# Most answers are ready before it would pay to watch for their callers' disconnect.
-_UNWATCHED_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)

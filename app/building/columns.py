@@ -54,6 +54,26 @@ from app.types import DataType, TypeRoot, parse_type
 Advance: TypeAlias = "Callable[[int], None]"
 """Receives the amount of work done, in the caller's unit."""
 
+_DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+_SIMPLE: Final = (
+    (pa.types.is_boolean, "BOOLEAN"),
+    (pa.types.is_int8, "TINYINT"),
+    (pa.types.is_int16, "SMALLINT"),
+    (pa.types.is_int32, "INT"),
+    (pa.types.is_int64, "BIGINT"),
+    (pa.types.is_float32, "FLOAT"),
+    (pa.types.is_float64, "DOUBLE"),
+    (pa.types.is_date32, "DATE"),
+    (pa.types.is_string, "STRING"),
+    (pa.types.is_large_string, "STRING"),
+    (pa.types.is_string_view, "STRING"),
+    (pa.types.is_binary, "BYTES"),
+    (pa.types.is_large_binary, "BYTES"),
+    (pa.types.is_binary_view, "BYTES"),
+)
+
+_BATCH_ROWS: Final = 1 << 16
+
 
 def ignore_progress(_done: int) -> None:
     """Drop progress."""
@@ -116,25 +136,6 @@ def values_under(maps: pa.MapArray, key: str, *, column: str, first_row: int) ->
     return maps.items.take(pa.array(places, mask=places < 0))
 
 
-_DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
-_SIMPLE: Final = (
-    (pa.types.is_boolean, "BOOLEAN"),
-    (pa.types.is_int8, "TINYINT"),
-    (pa.types.is_int16, "SMALLINT"),
-    (pa.types.is_int32, "INT"),
-    (pa.types.is_int64, "BIGINT"),
-    (pa.types.is_float32, "FLOAT"),
-    (pa.types.is_float64, "DOUBLE"),
-    (pa.types.is_date32, "DATE"),
-    (pa.types.is_string, "STRING"),
-    (pa.types.is_large_string, "STRING"),
-    (pa.types.is_string_view, "STRING"),
-    (pa.types.is_binary, "BYTES"),
-    (pa.types.is_large_binary, "BYTES"),
-    (pa.types.is_binary_view, "BYTES"),
-)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnTypes(Mapping[str, DataType]):
     """Types by column: declared ones, else the file's. Raises RequestError for a type that the file lacks."""
@@ -194,9 +195,6 @@ def _untold(column: str, label: str, example: str) -> RequestError:
         f"column {column!r}: its file does not tell {label}: declare its type as the table has it, such as "
         f"{column}={example}"
     )
-
-
-_BATCH_ROWS: Final = 1 << 16
 
 
 class DataFormat(StrEnum):

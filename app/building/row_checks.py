@@ -30,6 +30,17 @@ from app.file_index.shared.bit_slices import BitSlices
 from app.types import BytesColumn, Json, to_json
 from app.types.roaring import bitmap_of
 
+_ASKED_BOUNDS = 4
+_LARGEST = np.uint64(np.iinfo(np.int64).max)
+
+ExactIndex: TypeAlias = BitmapIndex | RangeBitmap | BitSlicedIntegers
+
+_Numbers: TypeAlias = "tuple[NDArray[np.uint32], NDArray[np.int64]]"
+
+_ABSENT_KEYS: Final = 50_000
+_ABSENT_BYTES: Final = 16
+_ASKED_KEYS: Final = 1_000
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActualValues:
@@ -78,14 +89,6 @@ class ActualValues:
     def shown(self, rank: int) -> str:
         """Format :meth:`value` for people, cut if it is long."""
         return f"{json.dumps(self.value(rank), ensure_ascii=False):.100}"
-
-
-_ASKED_BOUNDS = 4
-_LARGEST = np.uint64(np.iinfo(np.int64).max)
-
-ExactIndex: TypeAlias = BitmapIndex | RangeBitmap | BitSlicedIntegers
-
-_Numbers: TypeAlias = "tuple[NDArray[np.uint32], NDArray[np.int64]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +217,6 @@ def _compare(indexed: BitMap, expected: BitMap, question: str) -> Iterator[Misma
     for wrong, lost in ((expected - indexed, True), (indexed - expected, False)):
         if wrong:
             yield Mismatch(wrong.min(), lost, question)
-
-
-_ABSENT_KEYS: Final = 50_000
-_ABSENT_BYTES: Final = 16
-_ASKED_KEYS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)

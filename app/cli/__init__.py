@@ -21,6 +21,17 @@ from app.errors import PaimonIndexError, UnknownPlaceError
 
 __all__ = ["main", "program"]
 
+_COMPLETION: Final = "_PAIMON_INDEX_COMPLETE"
+_COMPLETION_OPTIONS: Final = ("--install-completion", "--show-completion")
+
+_ALSO: Final = {"aggregate": "count"}
+"""The HTTP API's names of commands."""
+_REMOVED: Final = {
+    "orphans": "the engine removes unreferenced files: in Spark CALL "
+    "sys.remove_orphan_files(table => 'db.t'), where dry_run => true counts them; in Flink the action "
+    "remove_orphan_files"
+}
+
 
 class _Command(NamedTuple):
     """Module of a command, and the first sentence of its help."""
@@ -30,8 +41,6 @@ class _Command(NamedTuple):
     summary: str
 
 
-_COMPLETION: Final = "_PAIMON_INDEX_COMPLETE"
-_COMPLETION_OPTIONS: Final = ("--install-completion", "--show-completion")
 _COMMANDS: Final = {
     "serve": _Command("serve", "Serve HTTP."),
     "demo": _Command("serve", "Serve sample tables and nothing else, to try the explorer and the API."),
@@ -60,13 +69,6 @@ _COMMANDS: Final = {
     "token": _Command("token", "Create tokens for callers: token new."),
     "cache": _Command("cache", "Maintain the shared cache: cache prune."),
     "openapi": _Command("serve", "Print the OpenAPI document."),
-}
-_ALSO: Final = {"aggregate": "count"}
-"""The HTTP API's names of commands."""
-_REMOVED: Final = {
-    "orphans": "the engine removes unreferenced files: in Spark CALL "
-    "sys.remove_orphan_files(table => 'db.t'), where dry_run => true counts them; in Flink the action "
-    "remove_orphan_files"
 }
 
 

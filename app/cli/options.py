@@ -37,15 +37,6 @@ AllowExternal = Annotated[
     typer.Option("--allow-external", metavar="URL", help="Root of files outside the warehouse; repeatable."),
 ]
 
-
-def _no_path(text: str) -> str:
-    if directory := _TABLE_DIRECTORY.fullmatch(text):
-        root, database, table = directory.groups()
-        raise RequestError(f"{text!r} is a table's directory: give {database}.{table} --warehouse {root}")
-    return text
-
-
-TableArgument = Annotated[str, typer.Argument(metavar="DATABASE.TABLE", callback=_no_path)]
 FilterOption = Annotated[
     str | None,
     typer.Option(
@@ -56,6 +47,16 @@ ColumnsOption = Annotated[
     list[str] | None, typer.Option("--column", metavar="NAME=TYPE", help="Type of a column; repeatable.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the service's JSON.")]
+
+
+def _no_path(text: str) -> str:
+    if directory := _TABLE_DIRECTORY.fullmatch(text):
+        root, database, table = directory.groups()
+        raise RequestError(f"{text!r} is a table's directory: give {database}.{table} --warehouse {root}")
+    return text
+
+
+TableArgument = Annotated[str, typer.Argument(metavar="DATABASE.TABLE", callback=_no_path)]
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

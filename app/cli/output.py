@@ -21,6 +21,14 @@ _PIPE_COLUMNS = 400
 # Characters that move the cursor, or change colours or the direction of text.
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
+_Step: TypeAlias = Mapping[str, Any]
+"""A step of an explanation in the service's JSON."""
+
+_OUTCOMES: Final = {"skip": "no row", "keep": "may match", "rows": "some rows", "unknown": "cannot tell"}
+_STEP_COLUMNS: Final = ("step", "condition", "outcome", "what the files have")
+_NAMED_FILES: Final = 3
+_SHOWN_FINDINGS: Final = 3
+
 
 class InWords(NamedTuple):
     """An answer, and the function that prints it for people."""
@@ -135,15 +143,6 @@ def _text(cell: object) -> str:
             return write_json(cell).decode()
         case _:
             return str(cell)
-
-
-_Step: TypeAlias = Mapping[str, Any]
-"""A step of an explanation in the service's JSON."""
-
-_OUTCOMES: Final = {"skip": "no row", "keep": "may match", "rows": "some rows", "unknown": "cannot tell"}
-_STEP_COLUMNS: Final = ("step", "condition", "outcome", "what the files have")
-_NAMED_FILES: Final = 3
-_SHOWN_FINDINGS: Final = 3
 
 
 class ExplainedFile(NamedTuple):

@@ -46,6 +46,19 @@ if TYPE_CHECKING:
 # uvicorn replaces a worker that is silent this long; one that starts on a busy machine needs the time.
 _WORKER_SECONDS = 60
 
+# A clone has a link to demo/warehouse here, and a wheel the files themselves.
+_SAMPLES: Final = Path(__file__).with_name("samples")
+
+_FIRST_QUESTIONS: Final = (
+    ("sessions/plan", '{"filter": "fee = 58.43", "selection": "positions"}'),
+    ("sessions/aggregate", '{"filter": "fee = 58.43", "aggregates": [{"function": "count"}]}'),
+    ("users/buckets/lookup", '{"partition": {"dte": "2024-01-01"}, "keys": [{"uid": 999999967}]}'),
+)
+"""Example requests of the greeting: a table's endpoint and a body."""
+
+_LISTING_SECONDS: Final = 10.0
+"""Time limit for listing a warehouse's databases."""
+
 
 def serve(  # noqa: PLR0913 - a parameter for each flag
     *,
@@ -177,17 +190,6 @@ def _environment(settings: Settings) -> Mapping[str, str]:
     }
 
 
-# A clone has a link to demo/warehouse here, and a wheel the files themselves.
-_SAMPLES: Final = Path(__file__).with_name("samples")
-
-_FIRST_QUESTIONS: Final = (
-    ("sessions/plan", '{"filter": "fee = 58.43", "selection": "positions"}'),
-    ("sessions/aggregate", '{"filter": "fee = 58.43", "aggregates": [{"function": "count"}]}'),
-    ("users/buckets/lookup", '{"partition": {"dte": "2024-01-01"}, "keys": [{"uid": 999999967}]}'),
-)
-"""Example requests of the greeting: a table's endpoint and a body."""
-
-
 def demo(
     *,
     port: Annotated[int | None, typer.Option(min=1, help="Port to listen on; 8080 unless given.")] = None,
@@ -206,10 +208,6 @@ def _greet(settings: Settings, _: IndexService) -> None:
     print_line("Sample tables: main.demo.sessions, main.demo.users, main.demo.visits. From another terminal:")
     for endpoint, body in _FIRST_QUESTIONS:
         print_line(f"  curl -s {url}/v1/main/databases/demo/tables/{endpoint} -d '{body}'")
-
-
-_LISTING_SECONDS: Final = 10.0
-"""Time limit for listing a warehouse's databases."""
 
 
 def show_banner(settings: Settings, service: IndexService) -> None:

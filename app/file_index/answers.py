@@ -55,6 +55,17 @@ from app.file_index.keys.keys import Key, KeySpace, after
 from app.predicates import literal_prefix
 from app.predicates.model import BoundLeaf, Operator
 
+SHORT_LIST: Final = 64
+"""Longest list of keys that is looked up in every file even when time has run out."""
+
+OutOfTime: TypeAlias = Callable[[], bool]
+"""Returns true once a plan has no time to look up more than :data:`SHORT_LIST` keys."""
+
+StepOutcome: TypeAlias = Literal["skip", "keep", "rows", "unknown"]
+
+Answers: TypeAlias = "NDArray[np.int8]"
+"""One code of :class:`Answer` for each file."""
+
 
 @dataclass(frozen=True, slots=True)
 class NullTest:
@@ -144,14 +155,6 @@ def _prefixed(prefix: bytes, *, exact: bool) -> Span:
     return Span(prefix, stem[:-1] + bytes([stem[-1] + 1]) if stem else None, exact)
 
 
-SHORT_LIST: Final = 64
-"""Longest list of keys that is looked up in every file even when time has run out."""
-
-
-OutOfTime: TypeAlias = Callable[[], bool]
-"""Returns true once a plan has no time to look up more than :data:`SHORT_LIST` keys."""
-
-
 def never_out_of_time() -> bool:
     """Return False: all keys are looked up, however long it takes."""
     return False
@@ -207,9 +210,6 @@ def either(left: Result, right: Result) -> Result:
     return KEEP
 
 
-StepOutcome: TypeAlias = Literal["skip", "keep", "rows", "unknown"]
-
-
 @dataclass(slots=True)
 class Step:
     """One question to one index.
@@ -241,10 +241,6 @@ class Answer:
     ROWS: Final = np.int8(2)
     KEEP: Final = np.int8(3)
     UNASKED: Final = np.int8(4)
-
-
-Answers: TypeAlias = "NDArray[np.int8]"
-"""One code of :class:`Answer` for each file."""
 
 
 def everywhere(answer: np.int8, count: int) -> Answers:

@@ -39,6 +39,23 @@ MAX_NAME_BYTES = 65535
 _LENGTH = struct.Struct(">H")
 _NUL = b"\xc0\x80"
 
+MAGIC: Final = 1493475289347502
+_MAGIC_BYTES: Final = MAGIC.to_bytes(8)
+VERSION: Final = 1
+_DATA_FILES: Final = {b"PAR1": "a Parquet file", b"ORC": "an ORC file", b"Obj\x01": "an Avro file"}
+"""Magic of data files, which people pass instead of their index files."""
+EMPTY_START: Final = -1
+MAX_BYTES: Final = (1 << 31) - 1
+"""Largest container, and so the largest payload: offsets are signed integers of 4 bytes."""
+
+_HEAD = struct.Struct(">qiii")
+FIXED_HEAD_BYTES: Final = _HEAD.size
+EXTENT: Final = struct.Struct(">ii")
+"""Start and length of a payload."""
+
+_COUNT = struct.Struct(">i")
+_NAME_LENGTH_BYTES = 2
+
 
 def read_name(cursor: Cursor, label: str) -> str:
     """Read a name. Raises CorruptIndexError if it is no modified UTF-8, or has half a surrogate pair."""
@@ -79,24 +96,6 @@ def encode(text: str) -> bytes:
     units = text.encode("utf-16-be")
     split = "".join(chr(high << 8 | low) for high, low in zip(units[::2], units[1::2], strict=True))
     return split.encode("utf-8", "surrogatepass").replace(b"\0", _NUL)
-
-
-MAGIC: Final = 1493475289347502
-_MAGIC_BYTES: Final = MAGIC.to_bytes(8)
-VERSION: Final = 1
-_DATA_FILES: Final = {b"PAR1": "a Parquet file", b"ORC": "an ORC file", b"Obj\x01": "an Avro file"}
-"""Magic of data files, which people pass instead of their index files."""
-EMPTY_START: Final = -1
-MAX_BYTES: Final = (1 << 31) - 1
-"""Largest container, and so the largest payload: offsets are signed integers of 4 bytes."""
-
-_HEAD = struct.Struct(">qiii")
-FIXED_HEAD_BYTES: Final = _HEAD.size
-EXTENT: Final = struct.Struct(">ii")
-"""Start and length of a payload."""
-
-_COUNT = struct.Struct(">i")
-_NAME_LENGTH_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,20 +31,6 @@ KINDS: dict[str, IndexKind] = {
 }
 """Kinds by the names that files give them, cheapest first; a leaf asks them in this order."""
 
-
-def cost(kind: str) -> int:
-    """Rank of a kind in the order of asking, cheapest first. Unknown kinds come last."""
-    return list(KINDS).index(kind) if kind in KINDS else len(KINDS)
-
-
-def open_payload(kind: IndexKind, payload: Buffer, data_type: DataType) -> FileStack[Any]:
-    """Open one file's index as a stack of one. Raises CorruptIndexError if it does not fit the type."""
-    space = key_space(data_type)
-    if space is None or not kind.takes(data_type):
-        raise CorruptIndexError(f"expected no {kind} index on a column of type {data_type}, found one")
-    return kind.stack(BytesColumn.of([payload]), space, strict=True)
-
-
 WantedIndexes: TypeAlias = "frozenset[tuple[str, IndexKind]]"
 """Columns, each with a kind of index on it."""
 
@@ -66,6 +52,19 @@ _FALSE_WITHOUT_VALUES = frozenset(
         Operator.CONTAINS,
     }
 )
+
+
+def cost(kind: str) -> int:
+    """Rank of a kind in the order of asking, cheapest first. Unknown kinds come last."""
+    return list(KINDS).index(kind) if kind in KINDS else len(KINDS)
+
+
+def open_payload(kind: IndexKind, payload: Buffer, data_type: DataType) -> FileStack[Any]:
+    """Open one file's index as a stack of one. Raises CorruptIndexError if it does not fit the type."""
+    space = key_space(data_type)
+    if space is None or not kind.takes(data_type):
+        raise CorruptIndexError(f"expected no {kind} index on a column of type {data_type}, found one")
+    return kind.stack(BytesColumn.of([payload]), space, strict=True)
 
 
 def condition_of(leaf: BoundLeaf) -> Condition | None:

@@ -24,6 +24,18 @@ from app.types.roaring import (
     bitmap_size,
 )
 
+_U16 = struct.Struct(">H")
+_I32 = struct.Struct(">i")
+_I64 = struct.Struct(">q")
+
+# Below this number of strings, reading them one by one beats another round of array operations.
+NO_LONGER_WORTH_A_STEP = 16
+
+_KEY_BYTES = 2
+_KEY_AND_CARDINALITY_BYTES = 4
+_OFFSET_BYTES = 4
+_RUN_BYTES = 4
+
 
 def join_parts(parts: deque[Buffer]) -> bytes:
     """Join the parts, taking each from the queue."""
@@ -32,11 +44,6 @@ def join_parts(parts: deque[Buffer]) -> bytes:
     while parts:
         payload.write(parts.popleft())
     return payload.getvalue()
-
-
-_U16 = struct.Struct(">H")
-_I32 = struct.Struct(">i")
-_I64 = struct.Struct(">q")
 
 
 class Cursor:
@@ -96,10 +103,6 @@ class Cursor:
         self.position = end
         number: int = form.unpack_from(self.buffer, start)[0]
         return number
-
-
-# Below this number of strings, reading them one by one beats another round of array operations.
-NO_LONGER_WORTH_A_STEP = 16
 
 
 class Cursors:
@@ -278,12 +281,6 @@ def runs_of(
     places = (starts - before * stride)[owners]
     places += np.arange(len(owners)) * stride
     return owners, places
-
-
-_KEY_BYTES = 2
-_KEY_AND_CARDINALITY_BYTES = 4
-_OFFSET_BYTES = 4
-_RUN_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)

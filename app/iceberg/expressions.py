@@ -114,6 +114,11 @@ _FALSE: Final = TruthValue(False)  # noqa: FBT003 - clear from the name
 _UNKNOWN: Final = Undecidable("a test of which Iceberg's clients differ, or which is not of one column")
 _NAN: Final = Literal(LiteralKind.JSON, "NaN")
 
+_EXACT: Final = Context(prec=2 * MAX_NUMBER_TEXT + 100)
+_INT32: Final = 1 << 31
+_INT64: Final = 1 << 63
+_NOT_FINITE: Final = frozenset({"nan", "inf", "infinity"})
+
 
 @dataclass(frozen=True, slots=True)
 class ReadExpression:
@@ -330,12 +335,6 @@ def _leaf(name: str, field: DataField, literals: Sequence[Literal] = ()) -> Leaf
 
 def _or_null(name: str, field: DataField, literals: Sequence[Literal]) -> Predicate:
     return Or((_leaf("is-null", field), _leaf(name, field, literals)))
-
-
-_EXACT: Final = Context(prec=2 * MAX_NUMBER_TEXT + 100)
-_INT32: Final = 1 << 31
-_INT64: Final = 1 << 63
-_NOT_FINITE: Final = frozenset({"nan", "inf", "infinity"})
 
 
 class Fitted(NamedTuple):

@@ -24,6 +24,14 @@ from app.planning import Version
 from app.table import TableSchema
 from app.types import DataField, Json
 
+_TAIL: Final = struct.Struct("<I4s")
+_MAGIC: Final = b"PAR1"
+# Bytes read of a footer: root and first column take some tens of them.
+_HEAD_BYTES: Final = 4_096
+
+_SCHEMA, _FIELD_ID = 2, 9
+_STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(13)
+
 
 @dataclass(slots=True)
 class NameMapping:
@@ -67,15 +75,6 @@ class NameMapping:
             for number, names in self.names.items()
             for inner in [self.inner[number].json()]
         ]
-
-
-_TAIL: Final = struct.Struct("<I4s")
-_MAGIC: Final = b"PAR1"
-# Bytes read of a footer: root and first column take some tens of them.
-_HEAD_BYTES: Final = 4_096
-
-_SCHEMA, _FIELD_ID = 2, 9
-_STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(13)
 
 
 def have_field_ids(version: Version, files: Sequence[tuple[str, int]]) -> list[bool]:

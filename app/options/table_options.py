@@ -53,6 +53,55 @@ DEFAULT_TARGET_ROWS: Final = 2_000_000
 # Highest dynamic bucket: the engine keeps bucket numbers in 16 bits.
 MAX_BUCKET: Final = 32766
 
+BUCKET_KEY: Final = "bucket-key"
+UNBOUNDED_BUCKETS = -1
+POSTPONED_BUCKETS = -2
+
+_COMPACTION_TRIGGER: Final = 5
+
+_OTHER_VERSION: Final = "reads another version, or the changes between two"
+_OTHER_BRANCH: Final = "reads partitions of another branch, too"
+
+# Effect of each option on a batch read, unless it has a harmless value.
+REFUSED: Final = {
+    "scan.mode": _OTHER_VERSION,
+    "log.scan": _OTHER_VERSION,
+    "scan.snapshot-id": _OTHER_VERSION,
+    "scan.tag-name": _OTHER_VERSION,
+    "scan.version": _OTHER_VERSION,
+    "scan.watermark": _OTHER_VERSION,
+    "scan.timestamp": _OTHER_VERSION,
+    "scan.timestamp-millis": _OTHER_VERSION,
+    "log.scan.timestamp-millis": _OTHER_VERSION,
+    "scan.creation-time-millis": _OTHER_VERSION,
+    "scan.file-creation-time-millis": _OTHER_VERSION,
+    "incremental-between": _OTHER_VERSION,
+    "incremental-between-timestamp": _OTHER_VERSION,
+    "incremental-to-auto-tag": _OTHER_VERSION,
+    "batch-scan-mode": "reads files that a compaction is to read",
+    "stream-scan-mode": "reads files as they come",
+    "scan.bucket": "reads one bucket",
+    "branch": "reads another branch",
+    "scan.fallback-branch": _OTHER_BRANCH,
+    "scan.primary-branch": _OTHER_BRANCH,
+    "chain-table.enabled": "reads rows of two branches together",
+    "postpone.merge-on-read": "reads rows that wait for their bucket, too",
+    "query-auth.enabled": "hides or masks values by reader",
+    "type": "is about files that have no snapshots",
+}
+
+# Options that together make it unknown which files merge.
+_UNMERGED: Final = ("pk-clustering-override", "deletion-vectors.merge-on-read")
+_OFF: Final = frozenset({"", "false"})
+_HARMLESS: Final = {
+    "scan.mode": frozenset({"default", "latest-full", "full", "latest"}),
+    "log.scan": frozenset({"default", "latest-full", "full", "latest"}),
+    "batch-scan-mode": frozenset({"none"}),
+    "stream-scan-mode": frozenset({"none"}),
+    "branch": frozenset({"", "main"}),
+    "type": frozenset({"table", "materialized-table"}),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class AssignerOptions:
@@ -130,13 +179,6 @@ def _for_reading(reader: OptionReader) -> tuple[int, int]:
         DEFAULT_TARGET_ROWS if target_rows is None else target_rows,
         UNBOUNDED if max_buckets is None else max_buckets,
     )
-
-
-BUCKET_KEY: Final = "bucket-key"
-UNBOUNDED_BUCKETS = -1
-POSTPONED_BUCKETS = -2
-
-_COMPACTION_TRIGGER: Final = 5
 
 
 class MergeEngine(StrEnum):
@@ -291,47 +333,3 @@ class TableOptions:
     @property
     def _reader(self) -> OptionReader:
         return OptionReader(self.values, given=False)
-
-
-_OTHER_VERSION: Final = "reads another version, or the changes between two"
-_OTHER_BRANCH: Final = "reads partitions of another branch, too"
-
-# Effect of each option on a batch read, unless it has a harmless value.
-REFUSED: Final = {
-    "scan.mode": _OTHER_VERSION,
-    "log.scan": _OTHER_VERSION,
-    "scan.snapshot-id": _OTHER_VERSION,
-    "scan.tag-name": _OTHER_VERSION,
-    "scan.version": _OTHER_VERSION,
-    "scan.watermark": _OTHER_VERSION,
-    "scan.timestamp": _OTHER_VERSION,
-    "scan.timestamp-millis": _OTHER_VERSION,
-    "log.scan.timestamp-millis": _OTHER_VERSION,
-    "scan.creation-time-millis": _OTHER_VERSION,
-    "scan.file-creation-time-millis": _OTHER_VERSION,
-    "incremental-between": _OTHER_VERSION,
-    "incremental-between-timestamp": _OTHER_VERSION,
-    "incremental-to-auto-tag": _OTHER_VERSION,
-    "batch-scan-mode": "reads files that a compaction is to read",
-    "stream-scan-mode": "reads files as they come",
-    "scan.bucket": "reads one bucket",
-    "branch": "reads another branch",
-    "scan.fallback-branch": _OTHER_BRANCH,
-    "scan.primary-branch": _OTHER_BRANCH,
-    "chain-table.enabled": "reads rows of two branches together",
-    "postpone.merge-on-read": "reads rows that wait for their bucket, too",
-    "query-auth.enabled": "hides or masks values by reader",
-    "type": "is about files that have no snapshots",
-}
-
-# Options that together make it unknown which files merge.
-_UNMERGED: Final = ("pk-clustering-override", "deletion-vectors.merge-on-read")
-_OFF: Final = frozenset({"", "false"})
-_HARMLESS: Final = {
-    "scan.mode": frozenset({"default", "latest-full", "full", "latest"}),
-    "log.scan": frozenset({"default", "latest-full", "full", "latest"}),
-    "batch-scan-mode": frozenset({"none"}),
-    "stream-scan-mode": frozenset({"none"}),
-    "branch": frozenset({"", "main"}),
-    "type": frozenset({"table", "materialized-table"}),
-}

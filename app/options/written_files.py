@@ -55,6 +55,12 @@ _COMPRESSIONS: Final = {
     "null": "none",
 }
 
+_MANIFEST_BYTES: Final = 8 << 20
+_MERGE_MIN_COUNT: Final = 30
+_FULL_MERGE_BYTES: Final = 16 << 20
+
+_VECTORS_BYTES: Final = 2 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class StatisticsMode:
@@ -131,11 +137,6 @@ def statistics_mode(name: str, text: str) -> StatisticsMode:
     return StatisticsMode(nulls=True, characters=int(match[1]))
 
 
-_MANIFEST_BYTES: Final = 8 << 20
-_MERGE_MIN_COUNT: Final = 30
-_FULL_MERGE_BYTES: Final = 16 << 20
-
-
 @dataclass(frozen=True, slots=True)
 class ManifestOptions:
     """Options for writing manifests."""
@@ -162,9 +163,6 @@ class ManifestOptions:
             merge_min_count=_MERGE_MIN_COUNT if count is None else count,
             full_merge_bytes=reader.size("manifest.full-compaction-threshold-size", _FULL_MERGE_BYTES),
         )
-
-
-_VECTORS_BYTES: Final = 2 << 20
 
 
 @dataclass(frozen=True, slots=True)

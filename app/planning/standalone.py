@@ -42,6 +42,21 @@ _HEAD_BYTES = 9
 _LARGEST_BYTES = 256 << 20
 _HASH_BYTES = 4
 
+_DATA_FILES: Final = {
+    "parquet": "a Parquet data file",
+    "orc": "an ORC data file",
+    "avro": "an Avro data file",
+}
+_AVRO_HEAD_BYTES: Final = 4_096
+
+_TABLE = r"[^/]+\.db/[^/]+/"
+_BUCKET = r"(?:[^/]+/)*bucket-(?:\d+|postpone)/"
+_FILE_INDEX = re.compile(rf"{_TABLE}{_BUCKET}[^/]+\.index")
+_BUCKET_INDEX = re.compile(
+    rf"{_TABLE}(?:index/|{_BUCKET})index-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}-\d+"
+)
+_GLOBAL_INDEX = re.compile(rf"{_TABLE}index/(?:btree|bitmap)-global-index-[0-9a-f-]{{36}}\.index")
+
 
 def inspect_file(
     warehouse: Warehouse,
@@ -259,14 +274,6 @@ def index_content(
         yield file.name or file.path, bytes(content)
 
 
-_DATA_FILES: Final = {
-    "parquet": "a Parquet data file",
-    "orc": "an ORC data file",
-    "avro": "an Avro data file",
-}
-_AVRO_HEAD_BYTES: Final = 4_096
-
-
 def _data_file_kind(content: bytes) -> str | None:
     if content.startswith(b"PAR1") and content.endswith(b"PAR1"):
         return _DATA_FILES["parquet"]
@@ -275,15 +282,6 @@ def _data_file_kind(content: bytes) -> str | None:
     if content.startswith(b"Obj\x01") and b"avro.schema" in content[:_AVRO_HEAD_BYTES]:
         return "a manifest in Avro" if b"_FILE_NAME" in content[:_AVRO_HEAD_BYTES] else _DATA_FILES["avro"]
     return None
-
-
-_TABLE = r"[^/]+\.db/[^/]+/"
-_BUCKET = r"(?:[^/]+/)*bucket-(?:\d+|postpone)/"
-_FILE_INDEX = re.compile(rf"{_TABLE}{_BUCKET}[^/]+\.index")
-_BUCKET_INDEX = re.compile(
-    rf"{_TABLE}(?:index/|{_BUCKET})index-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}-\d+"
-)
-_GLOBAL_INDEX = re.compile(rf"{_TABLE}index/(?:btree|bitmap)-global-index-[0-9a-f-]{{36}}\.index")
 
 
 def check_index_place(path: str) -> None:

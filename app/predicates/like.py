@@ -17,6 +17,8 @@ ESCAPE: Final = "\\"
 _CONTINUATION_MASK: Final = 0b1100_0000
 _CONTINUATION: Final = 0b1000_0000
 
+Pieces: TypeAlias = "tuple[bytes | Wildcard, ...]"
+
 
 @final
 class Wildcard(Enum):
@@ -28,8 +30,6 @@ class Wildcard(Enum):
 
 ANY: Final = Wildcard.ANY
 ONE: Final = Wildcard.ONE
-
-Pieces: TypeAlias = "tuple[bytes | Wildcard, ...]"
 
 
 @lru_cache(maxsize=256)

@@ -26,6 +26,15 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from app.types import DataField, TypeRoot, Value, to_json
 
+_SHOWN_LITERALS = 5
+# Longer strings are truncated in messages.
+SHOWN_CHARACTERS: Final = 100
+
+_Result = TypeVar("_Result")
+
+# Longer filters have no shape.
+_MAX_LEAVES: Final = 16
+
 
 class Operator(StrEnum):
     """Test of a leaf. Values are the names in Paimon's predicate JSON."""
@@ -144,9 +153,6 @@ BoundPredicate: TypeAlias = BoundLeaf | BoundAnd | BoundOr | Constant | Unknown
 ALWAYS_TRUE = Constant(value=True)
 ALWAYS_FALSE = Constant(value=False)
 
-_SHOWN_LITERALS = 5
-# Longer strings are truncated in messages.
-SHOWN_CHARACTERS: Final = 100
 _SYMBOLS = {
     Operator.EQUAL: "=",
     Operator.NOT_EQUAL: "<>",
@@ -175,9 +181,6 @@ def shown_value(value: Value, field: DataField) -> str:
             return f"'{text}'" if len(text) <= SHOWN_CHARACTERS else f"'{text[:SHOWN_CHARACTERS]}...'"
         case other:
             return str(other)
-
-
-_Result = TypeVar("_Result")
 
 
 def fold(
@@ -216,10 +219,6 @@ def leaves(predicate: BoundPredicate) -> Iterator[BoundLeaf | Constant | Unknown
                 pending.extend(reversed(children))
             case leaf:
                 yield leaf
-
-
-# Longer filters have no shape.
-_MAX_LEAVES: Final = 16
 
 
 def shape_of(predicate: BoundPredicate) -> str:

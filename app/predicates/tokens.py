@@ -17,6 +17,31 @@ from app.errors import FilterError, LimitExceededError
 from app.predicates.unbound import FilterLimits, Literal, LiteralKind, listed_literals
 from app.work import check_deadline
 
+_TOKEN: Final = re.compile(
+    r"""
+    (?P<blank>   (?: \s | --(?:\\\n|[^\r\n])*+ | /\*(?:(?!/\*).)*?\*/ )++ )
+  | (?P<STRING>  '(?:[^'\\]++|\\.|'')*+' | "(?:[^"\\]++|\\.|"")*+" )
+  | (?P<QUOTED>  `(?:[^`]++|``)++` )
+  | (?P<NUMBER>  (?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++) (?:[eE][+-]?[0-9]{1,9})?+ (?!\w) )
+  | (?P<WORD>    \w+ )
+  | (?P<SYMBOL>  <=> | === | [<>!=]= | <> | => | && | /\* | . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_LIST: Final = re.compile(
+    r"\s*+((?:-?[0-9]{1,38}+\s*+,\s*+){7,999}-?[0-9]{1,38}+|(?:'[^'\\]*+'\s*+,\s*+){7,999}'[^'\\]*+')(?=\s*+[,)])"
+)
+_LIST_ITEM: Final = re.compile(r"-?[0-9]++|'[^']*+'")
+_ESCAPE: Final = re.compile(r"\\(.)|''|\"\"", re.DOTALL)
+_CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
+_OPENERS: Final = {"'": "string", '"': "string", "`": "quoted name", "/*": "comment"}
+_ENDS: Final = {"/*": "*/"}
+_MISTYPED: Final = {"===": "=", "=>": ">=", "&&": "AND"}
+# `m['k'] = 5 OR` has about this many; a text with more is no filter.
+_TOKENS_PER_LITERAL: Final = 12
+# Tokens between two checks of the deadline, which take some milliseconds.
+_TOKENS_AT_ONCE: Final = 4_096
+
 
 @final
 class TokenKind(Enum):
@@ -44,32 +69,6 @@ class FilterToken(NamedTuple):
     start: int
     # Upper-case text of a WORD, except a name after a dot; text of a SYMBOL; else empty.
     word: str
-
-
-_TOKEN: Final = re.compile(
-    r"""
-    (?P<blank>   (?: \s | --(?:\\\n|[^\r\n])*+ | /\*(?:(?!/\*).)*?\*/ )++ )
-  | (?P<STRING>  '(?:[^'\\]++|\\.|'')*+' | "(?:[^"\\]++|\\.|"")*+" )
-  | (?P<QUOTED>  `(?:[^`]++|``)++` )
-  | (?P<NUMBER>  (?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++) (?:[eE][+-]?[0-9]{1,9})?+ (?!\w) )
-  | (?P<WORD>    \w+ )
-  | (?P<SYMBOL>  <=> | === | [<>!=]= | <> | => | && | /\* | . )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_LIST: Final = re.compile(
-    r"\s*+((?:-?[0-9]{1,38}+\s*+,\s*+){7,999}-?[0-9]{1,38}+|(?:'[^'\\]*+'\s*+,\s*+){7,999}'[^'\\]*+')(?=\s*+[,)])"
-)
-_LIST_ITEM: Final = re.compile(r"-?[0-9]++|'[^']*+'")
-_ESCAPE: Final = re.compile(r"\\(.)|''|\"\"", re.DOTALL)
-_CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
-_OPENERS: Final = {"'": "string", '"': "string", "`": "quoted name", "/*": "comment"}
-_ENDS: Final = {"/*": "*/"}
-_MISTYPED: Final = {"===": "=", "=>": ">=", "&&": "AND"}
-# `m['k'] = 5 OR` has about this many; a text with more is no filter.
-_TOKENS_PER_LITERAL: Final = 12
-# Tokens between two checks of the deadline, which take some milliseconds.
-_TOKENS_AT_ONCE: Final = 4_096
 
 
 def tokenize(text: str, limits: FilterLimits) -> list[FilterToken]:

@@ -36,6 +36,18 @@ if TYPE_CHECKING:
 
 UNKNOWN_COUNT: Final = -1
 
+_Mask: TypeAlias = NDArray[np.bool_]
+
+# One `Verdict` per file.
+Verdicts: TypeAlias = "NDArray[np.int8]"
+BoundsOf: TypeAlias = "Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]"
+VerdictTrace: TypeAlias = "Callable[[BoundLeaf, NDArray[np.int64], Verdicts, ColumnBounds | None], None]"
+
+# Up to this many literals, comparing each is faster than searching.
+_FEW: Final = 4
+# Selecting the bounds of one file takes about as long as judging this many.
+_SELECTING_COSTS: Final = 8
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnBounds:
@@ -78,9 +90,6 @@ class ColumnBounds:
         return cls(*(concat([getattr(part, name) for part in parts]) for name in names))
 
 
-_Mask: TypeAlias = NDArray[np.bool_]
-
-
 def _text_matches(operator: Operator, value: Any, literal: Any) -> bool:
     match operator:
         case Operator.STARTS_WITH:
@@ -104,17 +113,8 @@ class Verdict(IntEnum):
     ALL = 2
 
 
-# One `Verdict` per file.
-Verdicts: TypeAlias = "NDArray[np.int8]"
-BoundsOf: TypeAlias = "Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]"
-VerdictTrace: TypeAlias = "Callable[[BoundLeaf, NDArray[np.int64], Verdicts, ColumnBounds | None], None]"
-
 # NumPy compares arrays with these much faster than with members of an enum.
 _NONE, _SOME, _ALL = map(np.int8, Verdict)
-# Up to this many literals, comparing each is faster than searching.
-_FEW: Final = 4
-# Selecting the bounds of one file takes about as long as judging this many.
-_SELECTING_COSTS: Final = 8
 
 
 def evaluate_bounds(

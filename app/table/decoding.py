@@ -30,6 +30,17 @@ _FORMATS = (
     ("manifest-", FileFormat.MANIFEST),
 )
 
+# Without limits a single large file, which costs its writer nothing, could exhaust a server's memory.
+# Snapshots, tags and changelogs have about 1 KB; some releases add an offset for each bucket, and properties.
+SNAPSHOT_BYTES: Final = 1 << 20
+# Schemas have 100 to 500 bytes for each column, with its comment, and the table's options.
+SCHEMA_BYTES: Final = 8 << 20
+HINT_BYTES: Final = 64
+
+_INT64 = 1 << 63
+
+_NAMES: dict[type[Any], str] = {int: "an integer", str: "a string", list: "a list", dict: "an object"}
+
 
 def decode(path: str, data: _Content, read: Callable[[_Content], _Decoded]) -> _Decoded:
     """Return ``read(data)``. Its errors gain the path."""
@@ -56,14 +67,6 @@ def report_undecodable(path: str) -> None:
     observer().undecodable(next(kinds, FileFormat.SNAPSHOT))
 
 
-# Without limits a single large file, which costs its writer nothing, could exhaust a server's memory.
-# Snapshots, tags and changelogs have about 1 KB; some releases add an offset for each bucket, and properties.
-SNAPSHOT_BYTES: Final = 1 << 20
-# Schemas have 100 to 500 bytes for each column, with its comment, and the table's options.
-SCHEMA_BYTES: Final = 8 << 20
-HINT_BYTES: Final = 64
-
-
 def read_small(storage: SmallFiles, path: str, most_bytes: int) -> bytes:
     """Read a whole snapshot, tag or schema. Raises CorruptMetadataError if it exceeds ``most_bytes``."""
     content = storage.start_of(path, most_bytes + 1)
@@ -77,9 +80,6 @@ def read_small(storage: SmallFiles, path: str, most_bytes: int) -> bytes:
             path=path,
         )
     return content
-
-
-_INT64 = 1 << 63
 
 
 class JsonObject:
@@ -160,9 +160,6 @@ class JsonObject:
             actual = "nothing" if value is None else f"{value!r:.100}"
             raise CorruptMetadataError(f"{self._label}: {name!r} must be {_NAMES[kind]}, found {actual}")
         return value
-
-
-_NAMES: dict[type[Any], str] = {int: "an integer", str: "a string", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,11 @@ _PAUSES_OF_FIRST_COMMIT: Final = (0.2, 0.8)
 _Key = TypeVar("_Key", int, str)
 _ListingEntry = TypeVar("_ListingEntry")
 
+_HINT = re.compile(rb"\s*(\d{1,18})\s*")
+_NUMBER = re.compile(r"\d{1,18}")
+# Read as milliseconds this is in 1973, before any table; read as seconds it is far in the future.
+_FEW_MILLIS: Final = 100_000_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class ListingPart(Generic[_Key, _ListingEntry]):
@@ -70,12 +75,6 @@ class ListingPart(Generic[_Key, _ListingEntry]):
         entries = zip(chosen, readers.map(read, chosen), strict=True)
         last = chosen[-1] if start + len(chosen) < len(keys) else None
         return cls({key: entry for key, entry in entries if entry is not None}, last)
-
-
-_HINT = re.compile(rb"\s*(\d{1,18})\s*")
-_NUMBER = re.compile(r"\d{1,18}")
-# Read as milliseconds this is in 1973, before any table; read as seconds it is far in the future.
-_FEW_MILLIS: Final = 100_000_000_000
 
 
 def snapshot_path(directory: str, snapshot_id: int) -> str:

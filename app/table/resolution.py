@@ -23,6 +23,13 @@ from app.table.storage import SmallFiles, Storage, TableReader
 from app.types.digest import content_digest
 from app.work import wait_for
 
+_MEMORY_PER_VERSION: Final = 2_000
+# Memory of a schema while it is decoded: empty objects are the most expensive JSON per byte.
+_MEMORY_PER_BYTE: Final = 32
+
+# Snapshots that a time travel reads concurrently: more would save round trips, but cost more requests.
+_SIDE_BY_SIDE: Final = 16
+
 
 @dataclass(frozen=True, slots=True)
 class LastSeen:
@@ -97,14 +104,6 @@ class ReadAhead(SmallFiles):
     @override
     def list_names(self, directory: str) -> list[str]:
         return self._storage.list_names(directory)
-
-
-_MEMORY_PER_VERSION: Final = 2_000
-# Memory of a schema while it is decoded: empty objects are the most expensive JSON per byte.
-_MEMORY_PER_BYTE: Final = 32
-
-# Snapshots that a time travel reads concurrently: more would save round trips, but cost more requests.
-_SIDE_BY_SIDE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)

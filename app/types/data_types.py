@@ -15,6 +15,30 @@ from typing import Final
 
 from app.errors import RequestError
 
+_MAX_LENGTH = 2**31 - 1
+_DEFAULT_DECIMAL = (10, 0)
+_DEFAULT_TIME_PRECISION = 0
+_DEFAULT_TIMESTAMP_PRECISION = 6
+_MAX_NESTING = 64
+_COMPACT_DECIMAL_PRECISION = 18
+_MILLISECOND_PRECISION = 3
+
+_SIMPLE = re.compile(
+    r"([A-Z_]+)\s*(?:\(\s*(\d{1,10})\s*(?:,\s*(-?\d{1,10})\s*)?\)\s*)?", re.IGNORECASE | re.ASCII
+)
+_LOCAL_ZONE = re.compile(r"WITH\s+LOCAL\s+TIME\s+ZONE", re.IGNORECASE | re.ASCII)
+_WITHOUT_ZONE = re.compile(r"WITHOUT\s+TIME\s+ZONE", re.IGNORECASE | re.ASCII)
+_NESTED = re.compile(r"(ARRAY|MAP|MULTISET|ROW)\s*<(.*)>", re.IGNORECASE | re.ASCII | re.DOTALL)
+
+_ALIASES = {
+    "INTEGER": "INT",
+    "STRING": "VARCHAR",
+    "BYTES": "VARBINARY",
+    "NUMERIC": "DECIMAL",
+    "DEC": "DECIMAL",
+}
+_UNBOUNDED = frozenset({"STRING", "BYTES"})
+
 
 class TypeRoot(StrEnum):
     """Kind of a type, without parameters. Values are Paimon's own names."""
@@ -55,14 +79,6 @@ TIMESTAMP_ROOTS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 NESTED_ROOTS: Final = frozenset(
     {TypeRoot.ARRAY, TypeRoot.MULTISET, TypeRoot.MAP, TypeRoot.ROW, TypeRoot.OTHER}
 )
-
-_MAX_LENGTH = 2**31 - 1
-_DEFAULT_DECIMAL = (10, 0)
-_DEFAULT_TIME_PRECISION = 0
-_DEFAULT_TIMESTAMP_PRECISION = 6
-_MAX_NESTING = 64
-_COMPACT_DECIMAL_PRECISION = 18
-_MILLISECOND_PRECISION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,23 +137,6 @@ class DataField:
     name: str
     type: DataType
     description: str | None = None
-
-
-_SIMPLE = re.compile(
-    r"([A-Z_]+)\s*(?:\(\s*(\d{1,10})\s*(?:,\s*(-?\d{1,10})\s*)?\)\s*)?", re.IGNORECASE | re.ASCII
-)
-_LOCAL_ZONE = re.compile(r"WITH\s+LOCAL\s+TIME\s+ZONE", re.IGNORECASE | re.ASCII)
-_WITHOUT_ZONE = re.compile(r"WITHOUT\s+TIME\s+ZONE", re.IGNORECASE | re.ASCII)
-_NESTED = re.compile(r"(ARRAY|MAP|MULTISET|ROW)\s*<(.*)>", re.IGNORECASE | re.ASCII | re.DOTALL)
-
-_ALIASES = {
-    "INTEGER": "INT",
-    "STRING": "VARCHAR",
-    "BYTES": "VARBINARY",
-    "NUMERIC": "DECIMAL",
-    "DEC": "DECIMAL",
-}
-_UNBOUNDED = frozenset({"STRING", "BYTES"})
 
 
 def parse_type(written: str | Mapping[str, object]) -> DataType:

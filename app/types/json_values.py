@@ -53,6 +53,11 @@ _MAX_INTEGER_DIGITS: Final = 40
 _INTEGER: Final = re.compile(rf"[+-]?\d{{1,{_MAX_INTEGER_DIGITS}}}", re.ASCII)
 _DECIMAL: Final = re.compile(r"[+-]?(?:\d++\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?", re.ASCII)
 
+_EXACT_SECONDS: Final = decimal.Context(prec=2 * MAX_NUMBER_TEXT + 100)
+
+NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_EXACT = decimal.Context(prec=2 * MAX_NUMBER_TEXT + 100, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+
 
 def is_integer(value: object) -> bool:
     """Return True if a JSON value is an integer. To Python booleans are integers, too."""
@@ -89,9 +94,6 @@ def any_decimal(value: object) -> decimal.Decimal:
     if len(text) > MAX_NUMBER_TEXT or abs(number.adjusted()) > MAX_NUMBER_TEXT:
         raise ValueError("too many digits")
     return number
-
-
-_EXACT_SECONDS: Final = decimal.Context(prec=2 * MAX_NUMBER_TEXT + 100)
 
 
 def read_json_date(value: object, _: DataType) -> int:
@@ -220,10 +222,6 @@ def _array_clock(parts: Sequence[object]) -> int:
             return day_nanos(hour, minute, second, fraction)
         case _:
             raise ValueError("a clock is hours and minutes, then seconds and nanoseconds if need be")
-
-
-NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_EXACT = decimal.Context(prec=2 * MAX_NUMBER_TEXT + 100, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
 def parse_json(value: object, data_type: DataType) -> Value | None:

@@ -58,6 +58,23 @@ _FLOAT32 = struct.Struct("<f")
 _BITS32 = struct.Struct("<I")
 _SMALLEST_FLOAT32 = 2.0**-149
 
+_COMPARABLE = frozenset(TypeRoot) - {
+    TypeRoot.ARRAY,
+    TypeRoot.MULTISET,
+    TypeRoot.MAP,
+    TypeRoot.ROW,
+    TypeRoot.OTHER,
+}
+
+# Values in a form of the second table above.
+Values: TypeAlias = "NDArray[Any] | pa.LargeBinaryArray"
+
+# Limits of the integers in an `int64` array.
+INT64: Final = np.iinfo(np.int64)
+
+_Side: TypeAlias = Literal["left", "right"]
+_MEMORY_PER_OBJECT: Final = 56
+
 
 def integer_range(data_type: DataType) -> tuple[int, int]:
     """Return the smallest and largest value of an integer type."""
@@ -128,25 +145,6 @@ def same_in_sql(data_type: DataType, one: Value, other: Value) -> bool:
 def is_comparable(data_type: DataType) -> bool:
     """Return True if values of a type can be literals, statistics or index entries."""
     return data_type.root in _COMPARABLE
-
-
-_COMPARABLE = frozenset(TypeRoot) - {
-    TypeRoot.ARRAY,
-    TypeRoot.MULTISET,
-    TypeRoot.MAP,
-    TypeRoot.ROW,
-    TypeRoot.OTHER,
-}
-
-
-# Values in a form of the second table above.
-Values: TypeAlias = "NDArray[Any] | pa.LargeBinaryArray"
-
-# Limits of the integers in an `int64` array.
-INT64: Final = np.iinfo(np.int64)
-
-_Side: TypeAlias = Literal["left", "right"]
-_MEMORY_PER_OBJECT: Final = 56
 
 
 def placeholders(data_type: DataType, count: int) -> Values:

@@ -31,6 +31,8 @@ from app.observation import bound
 TURN_SECONDS: Final = 0.02
 """Seconds that a thread computes before it yields; switching threads takes some ten microseconds."""
 
+_line: ContextVar[str | None] = ContextVar("line", default=None)
+
 
 @dataclass(slots=True, eq=False)
 class _Line:
@@ -63,7 +65,6 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
-_line: ContextVar[str | None] = ContextVar("line", default=None)
 
 
 class Cores:

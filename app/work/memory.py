@@ -53,6 +53,15 @@ HELPERS: Final[dict[str, None]] = {}
 # Allocations before a collection of the youngest generation, and collections before one of the next.
 _GARBAGE_AFTER: Final = (20_000, 20, 20)
 
+_SYSTEM: Final = Path("/")
+_FILES: Final = {"cgroup": ("memory.limit_in_bytes",), "cgroup2": ("memory.max", "memory.high")}
+_IN_MEMORY: Final = frozenset({"tmpfs", "ramfs"})
+_ADDRESS_SPACE: Final = "Max address space"
+# Address space that is reserved besides memory in use.
+_RESERVED_BYTES: Final = 1 << 30
+# Assumed if the system does not say, as on systems other than Linux.
+_ASSUMED_BYTES: Final = 4 << 30
+
 
 def prepare_process() -> None:
     """Tune a process for serving: many threads, much memory, and an event loop that has to answer."""
@@ -143,16 +152,6 @@ class MappedBytes(np.ndarray[Any, np.dtype[np.uint8]]):
             first, size = file.read_buffer(1), file.size()
         # NumPy takes the owner of a view as its base, and so would skip this class.
         return cls((size,), np.uint8, pa.foreign_buffer(first.address, size, first))
-
-
-_SYSTEM: Final = Path("/")
-_FILES: Final = {"cgroup": ("memory.limit_in_bytes",), "cgroup2": ("memory.max", "memory.high")}
-_IN_MEMORY: Final = frozenset({"tmpfs", "ramfs"})
-_ADDRESS_SPACE: Final = "Max address space"
-# Address space that is reserved besides memory in use.
-_RESERVED_BYTES: Final = 1 << 30
-# Assumed if the system does not say, as on systems other than Linux.
-_ASSUMED_BYTES: Final = 4 << 30
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _BEARER = re.compile(rb"bearer +([\x21-\x7e]{1,512}) *", re.IGNORECASE)
 _REPEATED: Final = b","
 
+_INDEX_FILES: Final = "/v1/{warehouse}/index-files"
+
 
 class Authentication:
     """ASGI middleware that identifies callers, as ``caller`` in the state of the scope."""
@@ -170,7 +172,6 @@ class Access(Enum):
 
 # The middleware checks these before the router runs.
 _WITHOUT_CALLER: Final = frozenset({Access.OPEN, Access.DOCUMENTATION, Access.METRICS})
-_INDEX_FILES: Final = "/v1/{warehouse}/index-files"
 
 ACCESS: Final[Mapping[str, Access]] = {
     "GET /": Access.OPEN,

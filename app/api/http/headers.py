@@ -41,6 +41,17 @@ _log = logging.getLogger("paimon_index")
 _LONGEST_CHAIN: Final = 8
 _ACCEPTABLE = re.compile(r"[A-Za-z0-9._:+/=@-]{1,128}")
 
+_HEADERS: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+_REVALIDATED: Final = (b"cache-control", b"private, no-cache")
+_NOT_STORED: Final = (b"cache-control", b"no-store")
+
+_ACCEPT_ENCODING = b"accept-encoding"
+
 
 def request_id_of(request: Request) -> str:
     """Return the id of this request."""
@@ -139,16 +150,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
 
 
-_HEADERS: Final = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-)
-_REVALIDATED: Final = (b"cache-control", b"private, no-cache")
-_NOT_STORED: Final = (b"cache-control", b"no-store")
-
-
 class SecurityHeaders:
     """ASGI middleware that adds security headers. The outermost, so that every answer has them."""
 
@@ -171,9 +172,6 @@ class SecurityHeaders:
             await send(message)
 
         await self._app(scope, receive, send_guarded)
-
-
-_ACCEPT_ENCODING = b"accept-encoding"
 
 
 class PlanFormat(StrEnum):

@@ -35,6 +35,50 @@ TYPE_PREFIX = "urn:paimon-index:error:"
 AGAIN = {"Retry-After": "1"}
 """Headers of answers to requests that may be repeated in a moment."""
 
+_INTERNAL = "internal"
+_STATUS_SLUGS = {
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not-found",
+    405: "method-not-allowed",
+    408: "request-timeout",
+    413: "body-too-large",
+    415: "unsupported-encoding",
+    429: "too-many-requests",
+    503: "not-ready",
+}
+
+_BAD_REQUEST: Final = (400, "BadRequestException")
+_UNAVAILABLE: Final = (503, "ServiceUnavailableException")
+_DAMAGED: Final = (424, "FailedDependencyException")
+_ICEBERG_KINDS: Final[Mapping[str, tuple[int, str]]] = {
+    "unsupported-format": (406, "UnsupportedOperationException"),
+    "filter": _BAD_REQUEST,
+    "limit-exceeded": _BAD_REQUEST,
+    "page-token": _BAD_REQUEST,
+    "malformed-request": _BAD_REQUEST,
+    "unauthorized": (401, "NotAuthorizedException"),
+    "forbidden": (403, "ForbiddenException"),
+    "too-many-requests": (429, "TooManyRequestsException"),
+    "storage-unavailable": _UNAVAILABLE,
+    "memory-short": _UNAVAILABLE,
+    "not-ready": _UNAVAILABLE,
+    "path-not-allowed": _DAMAGED,
+    "corrupt-metadata": _DAMAGED,
+    "corrupt-index": _DAMAGED,
+    "file-missing": _DAMAGED,
+}
+"""Status and type by slug; other problems keep their status."""
+
+_ICEBERG_MISSING: Final = (
+    ("/plan/", "NoSuchPlanIdException"),
+    ("/tasks", "NoSuchPlanTaskException"),
+    ("/tables/", "NoSuchTableException"),
+    ("/namespaces/", "NoSuchNamespaceException"),
+    ("/config", "NoSuchWarehouseException"),
+)
+"""Exception types by the part of the path that names the missing thing."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProblemDetails:
@@ -142,18 +186,6 @@ _KINDS = (
     _Kind(errors.BusyError, 429, "too-many-requests", "Too Many Requests"),
 )
 
-_INTERNAL = "internal"
-_STATUS_SLUGS = {
-    401: "unauthorized",
-    403: "forbidden",
-    404: "not-found",
-    405: "method-not-allowed",
-    408: "request-timeout",
-    413: "body-too-large",
-    415: "unsupported-encoding",
-    429: "too-many-requests",
-    503: "not-ready",
-}
 
 SLUGS = frozenset({_INTERNAL, *_STATUS_SLUGS.values(), *(kind.slug for kind in _KINDS)})
 
@@ -190,38 +222,6 @@ def problem_of_status(
     """Build a problem of a bare HTTP status."""
     slug = _STATUS_SLUGS.get(status, "malformed-request" if status < 500 else _INTERNAL)  # noqa: PLR2004
     return Problem(status, slug, HTTPStatus(status).phrase, detail, {"limit": limit}, headers or {})
-
-
-_BAD_REQUEST: Final = (400, "BadRequestException")
-_UNAVAILABLE: Final = (503, "ServiceUnavailableException")
-_DAMAGED: Final = (424, "FailedDependencyException")
-_ICEBERG_KINDS: Final[Mapping[str, tuple[int, str]]] = {
-    "unsupported-format": (406, "UnsupportedOperationException"),
-    "filter": _BAD_REQUEST,
-    "limit-exceeded": _BAD_REQUEST,
-    "page-token": _BAD_REQUEST,
-    "malformed-request": _BAD_REQUEST,
-    "unauthorized": (401, "NotAuthorizedException"),
-    "forbidden": (403, "ForbiddenException"),
-    "too-many-requests": (429, "TooManyRequestsException"),
-    "storage-unavailable": _UNAVAILABLE,
-    "memory-short": _UNAVAILABLE,
-    "not-ready": _UNAVAILABLE,
-    "path-not-allowed": _DAMAGED,
-    "corrupt-metadata": _DAMAGED,
-    "corrupt-index": _DAMAGED,
-    "file-missing": _DAMAGED,
-}
-"""Status and type by slug; other problems keep their status."""
-
-_ICEBERG_MISSING: Final = (
-    ("/plan/", "NoSuchPlanIdException"),
-    ("/tasks", "NoSuchPlanTaskException"),
-    ("/tables/", "NoSuchTableException"),
-    ("/namespaces/", "NoSuchNamespaceException"),
-    ("/config", "NoSuchWarehouseException"),
-)
-"""Exception types by the part of the path that names the missing thing."""
 
 
 def iceberg_error(status: int, slug: str, detail: str, path: str) -> tuple[int, Json]:

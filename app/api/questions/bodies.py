@@ -22,6 +22,16 @@ from app.work import LEDGER, Claim
 
 _LONGEST_WAIT: Final = 60.0
 
+_RequestType = TypeVar("_RequestType", bound=Request)
+
+# The unread rest of a refused body would be taken for the next request on the connection.
+_CLOSE = {"Connection": "close"}
+# Bodies up to this size need no claim: the number of requests bounds them.
+_SMALL_BYTES = 1 << 16
+
+# Least time for a body to arrive, however short the deadline.
+_LEAST_SECONDS = 1.0
+
 
 class PagedRequest(VersionedRequest):
     """A request whose answer comes in pages."""
@@ -93,17 +103,6 @@ class ChangesBody(FilteredRequest):
         if self.from_token is None and self.from_snapshot_id is None and self.wait_seconds:
             raise ValueError("wait_seconds waits for changes since an answer: send its next_from_token, too")
         return self
-
-
-_RequestType = TypeVar("_RequestType", bound=Request)
-
-# The unread rest of a refused body would be taken for the next request on the connection.
-_CLOSE = {"Connection": "close"}
-# Bodies up to this size need no claim: the number of requests bounds them.
-_SMALL_BYTES = 1 << 16
-
-# Least time for a body to arrive, however short the deadline.
-_LEAST_SECONDS = 1.0
 
 
 class JsonBody(Generic[_RequestType]):

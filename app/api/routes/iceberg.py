@@ -35,6 +35,18 @@ from app.types.digest import digest
 
 Id = Annotated[int, Field(ge=0, lt=1 << 63)]
 
+router = APIRouter(prefix=ICEBERG, include_in_schema=False)
+
+_SERVER_PLANNING: Final = {"scan-planning-mode": "server"}
+
+_CLIENT_HEADERS: Final = ("x-client-version", "user-agent")
+"""Headers that identify a client."""
+_PYICEBERG: Final = "PyIceberg"
+"""PyIceberg up to release 0.12 reads deletion vectors in whole Puffin files only."""
+
+_NAMES: Final = {"{warehouse}": "{prefix}", "{database}": "{namespace}", "{plan_id}": "{plan-id}"}
+"""Our names of path parameters, and Iceberg's."""
+
 
 class IcebergBody(members.Request):
     """A JSON object whose members are called ``like-this``."""
@@ -114,19 +126,6 @@ class LoadQuery(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     snapshots: Literal["all", "refs"] = "all"
-
-
-router = APIRouter(prefix=ICEBERG, include_in_schema=False)
-
-_SERVER_PLANNING: Final = {"scan-planning-mode": "server"}
-
-_CLIENT_HEADERS: Final = ("x-client-version", "user-agent")
-"""Headers that identify a client."""
-_PYICEBERG: Final = "PyIceberg"
-"""PyIceberg up to release 0.12 reads deletion vectors in whole Puffin files only."""
-
-_NAMES: Final = {"{warehouse}": "{prefix}", "{database}": "{namespace}", "{plan_id}": "{plan-id}"}
-"""Our names of path parameters, and Iceberg's."""
 
 
 def _as_iceberg(route: str) -> str:

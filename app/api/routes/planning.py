@@ -54,6 +54,13 @@ _ARCHIVE = {
     "application/zip": "An archive of `answer.json`, and of manifests and manifest lists below `manifest/`."
 }
 
+# Memory of a hash with its answer, measured with 2,800,000 of them.
+_HASH_BYTES: Final = 240
+# Memory of a key with its answer; its values are an object.
+_KEY_BYTES: Final = 560
+# Requests up to this size need no claim: the number of requests bounds them.
+_FEW_BYTES: Final = 4 << 20
+
 
 @router.post(TABLE + "/plan", **operation(PlanAnswer, PlanBody, tagged=True, streams=_STREAMS))
 async def plan(
@@ -134,14 +141,6 @@ async def deletions(
         return encode_deletions(answer, window, form, token)
 
     return await runtime.run(lambda: question.answer(compute))
-
-
-# Memory of a hash with its answer, measured with 2,800,000 of them.
-_HASH_BYTES: Final = 240
-# Memory of a key with its answer; its values are an object.
-_KEY_BYTES: Final = 560
-# Requests up to this size need no claim: the number of requests bounds them.
-_FEW_BYTES: Final = 4 << 20
 
 
 def _claimed(request: LookupRequest, most: int) -> AbstractContextManager[object]:

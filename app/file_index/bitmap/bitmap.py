@@ -77,6 +77,12 @@ INLINE_LENGTH: Final = -1
 
 _WORD_BITS = 32
 
+VERSION_1: Final = 1
+VERSION_2: Final = 2
+DEFAULT_BLOCK_BYTES: Final = 16 * 1024
+
+_HEAD = struct.Struct(">biib")
+
 
 @dataclass(frozen=True, slots=True)
 class BitmapBody:
@@ -120,13 +126,6 @@ def _by_code(column: KeyColumn, distinct: DistinctKeys) -> tuple[NDArray[np.uint
     rows_by_code.sort()
     code_starts = np.arange(len(distinct.keys) + 1, dtype=np.uint64) << _WORD_BITS
     return rows_by_code.view("<u4")[::2], rows_by_code.searchsorted(code_starts)
-
-
-VERSION_1: Final = 1
-VERSION_2: Final = 2
-DEFAULT_BLOCK_BYTES: Final = 16 * 1024
-
-_HEAD = struct.Struct(">biib")
 
 
 @dataclass(frozen=True, slots=True)

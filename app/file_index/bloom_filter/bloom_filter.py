@@ -42,6 +42,21 @@ KEYS_AT_ONCE: Final = 1 << 14
 _MASK_64 = (1 << 64) - 1
 _SIGN = 1 << 63
 
+_Hash = TypeVar("_Hash", int, NDArray[Any])
+
+DEFAULT_ITEMS: Final = 1_000_000
+DEFAULT_FPP: Final = 0.1
+
+MAX_HASH_FUNCTIONS: Final = 1100
+"""More than even the smallest positive rate of false positives requires."""
+
+# This many bytes give the estimate to within about 5 %.
+_COUNTED_BYTES: Final = 1_024
+
+_HASH_FUNCTIONS = struct.Struct(">i")
+_MASK = (1 << 32) - 1
+_SIGN_BIT = 31
+
 
 def hash_key(key: Key, space: KeySpace) -> int:
     """Hash one key to an unsigned 64-bit integer."""
@@ -80,22 +95,6 @@ def _mixed(x: _Number, wrap: Callable[[_Number], _Number]) -> _Number:
 
 def _wrap(number: int) -> int:
     return ((number + _SIGN) & _MASK_64) - _SIGN
-
-
-_Hash = TypeVar("_Hash", int, NDArray[Any])
-
-DEFAULT_ITEMS: Final = 1_000_000
-DEFAULT_FPP: Final = 0.1
-
-MAX_HASH_FUNCTIONS: Final = 1100
-"""More than even the smallest positive rate of false positives requires."""
-
-# This many bytes give the estimate to within about 5 %.
-_COUNTED_BYTES: Final = 1_024
-
-_HASH_FUNCTIONS = struct.Struct(">i")
-_MASK = (1 << 32) - 1
-_SIGN_BIT = 31
 
 
 @dataclass(frozen=True, slots=True)

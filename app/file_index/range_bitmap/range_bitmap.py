@@ -66,6 +66,15 @@ SLICES_VERSION: Final = 1
 SLICES_ENTRY: Final = struct.Struct(">ii")
 SLICES_HEAD_LENGTH: Final = _SLICES_HEAD.size - 4
 
+VERSION = 1
+DEFAULT_CHUNK_BYTES = 16 * 1024
+
+# The engine's default for these types is chunks of no bytes.
+_ONE_KEY_A_CHUNK = frozenset({TypeRoot.BOOLEAN, TypeRoot.TINYINT, TypeRoot.SMALLINT})
+
+_HEAD = struct.Struct(">bii")
+_LENGTH = struct.Struct(">i")
+
 
 def slices_at(buffer: Buffer, offset: int, row_count: int) -> BitSlices:
     """Open the bit-slice index at ``offset``, whose head a stack has checked."""
@@ -94,16 +103,6 @@ def write_slices(rows: Iterable[CodedRows], cardinality: int) -> list[bytes]:
         slices * SLICES_ENTRY.size,
     )
     return [head, *table, existing, *bodies]
-
-
-VERSION = 1
-DEFAULT_CHUNK_BYTES = 16 * 1024
-
-# The engine's default for these types is chunks of no bytes.
-_ONE_KEY_A_CHUNK = frozenset({TypeRoot.BOOLEAN, TypeRoot.TINYINT, TypeRoot.SMALLINT})
-
-_HEAD = struct.Struct(">bii")
-_LENGTH = struct.Struct(">i")
 
 
 @dataclass(frozen=True, slots=True)

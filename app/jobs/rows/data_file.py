@@ -54,6 +54,15 @@ _SIMPLE: Final = {
     **dict.fromkeys(BINARY_ROOTS, pa.binary()),
 }
 
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the engine stores local time, as it reads it back
+_MILLISECOND: Final = dt.timedelta(milliseconds=1)
+# Bytes of Arrow memory that are buffered for a row group.
+_ROW_GROUP_BYTES: Final = 64 << 20
+_LEVEL: Final = 0
+_RETRACTIONS: Final = (1, 3)
+"""Numbers of -U and -D."""
+_NO_STATISTICS: Final = RowStatistics(b"", b"", ())
+
 
 def file_schema(schema: TableSchema) -> pa.Schema:
     """Return the Arrow schema of new data files."""
@@ -98,16 +107,6 @@ def _field(name: str, data_type: DataType, field_id: int) -> pa.Field:
 
 def _with_id(name: str, data_type: pa.DataType, field_id: int, *, nullable: bool = False) -> pa.Field:
     return pa.field(name, data_type, nullable=nullable, metadata={_FIELD_ID: str(field_id).encode()})
-
-
-_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the engine stores local time, as it reads it back
-_MILLISECOND: Final = dt.timedelta(milliseconds=1)
-# Bytes of Arrow memory that are buffered for a row group.
-_ROW_GROUP_BYTES: Final = 64 << 20
-_LEVEL: Final = 0
-_RETRACTIONS: Final = (1, 3)
-"""Numbers of -U and -D."""
-_NO_STATISTICS: Final = RowStatistics(b"", b"", ())
 
 
 @dataclass(frozen=True, slots=True)

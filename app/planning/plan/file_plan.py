@@ -14,6 +14,17 @@ from app.described import ALWAYS_THERE
 from app.file_index.answers import Step, StepOutcome
 from app.types.roaring import Positions
 
+_Mark = TypeVar("_Mark")
+
+Text = Annotated[str, pa.string()]
+MaybeText = Annotated[str | None, pa.string()]
+_Flag = Annotated[bool, pa.bool_()]
+Int32 = Annotated[int, pa.int32()]
+Int64 = Annotated[int, pa.int64()]
+MaybeInt64 = Annotated[int | None, pa.int64()]
+MaybeDouble = Annotated[float | None, pa.float64()]
+"""Types of a file's members, in Python and Arrow; members without an Arrow type depend on the table."""
+
 
 class SkipStep(StrEnum):
     """Step that skipped a file, in the order in which the steps run."""
@@ -49,18 +60,6 @@ class KeepReason(StrEnum):
     MERGE_REQUIRED = "merge_required"
     """The file's rows merge with rows of other files when they are read, so its values alone decide nothing.
     """
-
-
-_Mark = TypeVar("_Mark")
-
-Text = Annotated[str, pa.string()]
-MaybeText = Annotated[str | None, pa.string()]
-_Flag = Annotated[bool, pa.bool_()]
-Int32 = Annotated[int, pa.int32()]
-Int64 = Annotated[int, pa.int64()]
-MaybeInt64 = Annotated[int | None, pa.int64()]
-MaybeDouble = Annotated[float | None, pa.float64()]
-"""Types of a file's members, in Python and Arrow; members without an Arrow type depend on the table."""
 
 
 @dataclass(frozen=True, slots=True)

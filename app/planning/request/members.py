@@ -33,6 +33,17 @@ _LONG_MAX: Final = (1 << 63) - 1
 _Written = TypeVar("_Written")
 _Item = TypeVar("_Item")
 
+Count = Annotated[int, Field(ge=0, le=_LONG_MAX)]
+Name = Annotated[str, Field(min_length=1)]
+Hash = Annotated[int, Field(ge=-_INT32, lt=_INT32)]
+AssignId = Annotated[int, Field(ge=0, lt=_INT32)]
+Channels = Annotated[int, Field(ge=1, lt=_INT32)]
+
+TypedValues = Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, handler: handler(dict[str, Any]))]
+Partition = Annotated[
+    TypedValues | None, Field(description="Values by partition column.", examples=[{"dt": "2025-08-01"}])
+]
+
 
 class Request(BaseModel):
     """A JSON object. Null stands for an absent member."""
@@ -116,17 +127,8 @@ def _refuse_arrow(listed: object) -> object:
     return listed
 
 
-Count = Annotated[int, Field(ge=0, le=_LONG_MAX)]
-Name = Annotated[str, Field(min_length=1)]
-Hash = Annotated[int, Field(ge=-_INT32, lt=_INT32)]
-AssignId = Annotated[int, Field(ge=0, lt=_INT32)]
-Channels = Annotated[int, Field(ge=1, lt=_INT32)]
 Listed = Annotated[Sequence[_Item], GetPydanticSchema(_listed)]
 FileNames = Annotated[Listed[str], Field(fail_fast=True)]
-TypedValues = Annotated[Mapping[str, Any], GetPydanticSchema(lambda _, handler: handler(dict[str, Any]))]
-Partition = Annotated[
-    TypedValues | None, Field(description="Values by partition column.", examples=[{"dt": "2025-08-01"}])
-]
 OF_ALLOWED_SIZE: Final = AfterValidator(_of_allowed_size)
 """Refuses filters that are too long before they are hashed."""
 Filter = Annotated[

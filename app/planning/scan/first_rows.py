@@ -39,6 +39,12 @@ from app.types.values import concat, group_rows, is_comparable
 # Types whose bounds are values of the file; text bounds may be cut, timestamp bounds rounded.
 _EXACT_BOUNDS = frozenset({TypeRoot.BOOLEAN, TypeRoot.DATE, TypeRoot.DECIMAL, *INTEGER_BITS, *FLOATING_ROOTS})
 
+_BELOW_BLANK: Final = r"[\x00-\x1f]"
+# First byte of a character in UTF-8.
+_CHARACTER: Final = r"[^\x80-\xbf]"
+# The next byte after the blank: appended to a value, it makes a bound above any number of blanks.
+_ABOVE_BLANKS: Final = b"!"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
@@ -155,13 +161,6 @@ def _beyond_values(
         among_tied = np.cumsum(sure[tied])
         dropped[tied] = in_others + among_tied - sure[tied] >= needed_rows
     return dropped
-
-
-_BELOW_BLANK: Final = r"[\x00-\x1f]"
-# First byte of a character in UTF-8.
-_CHARACTER: Final = r"[^\x80-\xbf]"
-# The next byte after the blank: appended to a value, it makes a bound above any number of blanks.
-_ABOVE_BLANKS: Final = b"!"
 
 
 def keep_first_rows(

@@ -38,6 +38,22 @@ from app.types import BytesColumn, own_bytes
 from app.types.digest import content_digest
 from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, IndexFileMeta
 
+FORM: Final = "live files 1"
+"""Name of the entry among everything derived from a table."""
+
+LEAST_FILES: Final = 10_000
+"""Gathering fewer files from manifests takes no longer than reading the entry."""
+# An entry is rewritten when it lacks more than one file in this many.
+_NEW_SHARE: Final = 8
+_BYTES_OF_KEY: Final = 300
+
+UNKNOWN_CARDINALITY: Final = -1
+
+_NONE: Final = -1
+_MEMORY_PER_PLACE: Final = 400
+
+_MEMORY_PER_INDEX_FILE = 1_000
+
 
 @dataclass(frozen=True, eq=False)
 class NeededManifests:
@@ -55,16 +71,6 @@ class NeededManifests:
     def digest(self) -> str:
         """Key of the set of needed manifests."""
         return content_digest(self.are_needed.tobytes())
-
-
-FORM: Final = "live files 1"
-"""Name of the entry among everything derived from a table."""
-
-LEAST_FILES: Final = 10_000
-"""Gathering fewer files from manifests takes no longer than reading the entry."""
-# An entry is rewritten when it lacks more than one file in this many.
-_NEW_SHARE: Final = 8
-_BYTES_OF_KEY: Final = 300
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,12 +163,6 @@ def _common(keys: Sequence[ManifestFile], other_keys: Sequence[ManifestFile]) ->
     return next((at for at, (one, other) in pairs if one != other), min(len(keys), len(other_keys)))
 
 
-UNKNOWN_CARDINALITY: Final = -1
-
-_NONE: Final = -1
-_MEMORY_PER_PLACE: Final = 400
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorPlaces:
     """The deletion vectors of some files."""
@@ -207,9 +207,6 @@ class VectorPlaces:
     def nbytes(self) -> int:
         """Estimated bytes of memory."""
         return own_bytes(self.numbers) + _MEMORY_PER_PLACE * len(self.places)
-
-
-_MEMORY_PER_INDEX_FILE = 1_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)

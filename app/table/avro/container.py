@@ -43,6 +43,31 @@ from app.types.roaring import Buffer
 if TYPE_CHECKING:
     from polars_avro._avro_rs import AvroSource
 
+_MARK_BYTES = 16
+# The Rust reader silently drops bytes that remain after a block's records. To notice them, the blocks of a
+# file become records of one file in memory: an array of the block's records, and a random mark. The array's
+# end and the mark are found only if the records fill their block exactly, and no writer of a block can know
+# the mark.
+_SCHEMA = (
+    b'{"type":"record","name":"block","fields":['
+    b'{"name":"records","type":{"type":"array","items":%b}},'
+    b'{"name":"mark","type":{"type":"fixed","name":"mark","size":16}}]}'
+)
+_SYNC = bytes(16)
+# Unused room in the buffers of more records is small compared with the records.
+_MOVED_BYTES: Final = 1 << 20
+_END = b"\x00"
+
+_MAX_LONG_BYTES = 10
+
+MAGIC = b"Obj\x01"
+SYNC_BYTES = 16
+_MAX_HEADER_PAIRS = 100
+# Each call of the decoder has a fixed cost, but small pieces use the same memory again and again.
+_DECODED_TOGETHER_BYTES = 2 << 20
+# A list of empty names has one byte for each. The decoder makes four of it, in buffers that grow by doubling.
+_MEMORY_PER_EXPANDED_BYTE = 12
+
 
 @dataclass(frozen=True, slots=True)
 class AvroBlock:
@@ -62,22 +87,6 @@ class Lifting(Protocol):
     def without_strings(self, block: AvroBlock) -> AvroBlock:
         """Return a block without its strings."""
         ...
-
-
-_MARK_BYTES = 16
-# The Rust reader silently drops bytes that remain after a block's records. To notice them, the blocks of a
-# file become records of one file in memory: an array of the block's records, and a random mark. The array's
-# end and the mark are found only if the records fill their block exactly, and no writer of a block can know
-# the mark.
-_SCHEMA = (
-    b'{"type":"record","name":"block","fields":['
-    b'{"name":"records","type":{"type":"array","items":%b}},'
-    b'{"name":"mark","type":{"type":"fixed","name":"mark","size":16}}]}'
-)
-_SYNC = bytes(16)
-# Unused room in the buffers of more records is small compared with the records.
-_MOVED_BYTES: Final = 1 << 20
-_END = b"\x00"
 
 
 def decode_blocks(blocks: Sequence[AvroBlock], schema: bytes) -> pa.StructArray:
@@ -168,9 +177,6 @@ def _load() -> type[AvroSource]:
 _AVRO_SOURCE: Final = _load()
 
 
-_MAX_LONG_BYTES = 10
-
-
 class VarintCursor:
     """Position in a file. Every step is checked against the bytes left."""
 
@@ -203,15 +209,6 @@ class VarintCursor:
                 self.at += position + 1
                 return (value >> 1) ^ -(value & 1)
         raise CorruptMetadataError("expected a number of at most ten bytes", offset=self.at)
-
-
-MAGIC = b"Obj\x01"
-SYNC_BYTES = 16
-_MAX_HEADER_PAIRS = 100
-# Each call of the decoder has a fixed cost, but small pieces use the same memory again and again.
-_DECODED_TOGETHER_BYTES = 2 << 20
-# A list of empty names has one byte for each. The decoder makes four of it, in buffers that grow by doubling.
-_MEMORY_PER_EXPANDED_BYTE = 12
 
 
 def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:

@@ -24,6 +24,16 @@ from app.table.records.columns import ArrayOf, Expected, Nullable, RecordOf
 # int that must be the branch that is not null.
 BRANCH: Final = "_BRANCH"
 
+# Types without parts; each value takes at least one byte.
+PRIMITIVES: Final = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
+
+_WIDENED = {"long": "int", "double": "float", "timestamp-millis": "long"}
+_MAX_NODES = 2_000
+MAX_DEPTH = 32
+_MAX_TEXT_BYTES = 1 << 20
+# Columns that a single byte can make null; a deletion vector range has four.
+_MAX_ABSENT_COLUMNS = 8
+
 
 @dataclass(frozen=True, slots=True)
 class UnionRecord:
@@ -41,17 +51,6 @@ class ReadingSchema:
 
     text: bytes
     unions: tuple[UnionRecord, ...]
-
-
-# Types without parts; each value takes at least one byte.
-PRIMITIVES: Final = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
-
-_WIDENED = {"long": "int", "double": "float", "timestamp-millis": "long"}
-_MAX_NODES = 2_000
-MAX_DEPTH = 32
-_MAX_TEXT_BYTES = 1 << 20
-# Columns that a single byte can make null; a deletion vector range has four.
-_MAX_ABSENT_COLUMNS = 8
 
 
 def read_schema(text: bytes) -> Any:

@@ -35,6 +35,15 @@ _USUAL_EXPANSION: Final = 16
 _LARGE_BYTES: Final = 256 << 20
 _LARGE_EXPANSION: Final = 10
 
+_Mask: TypeAlias = NDArray[np.bool_]
+
+_INTEGERS: Final = {
+    "int": frozenset({pa.int8(), pa.int16(), pa.int32()}),
+    "long": frozenset({pa.int8(), pa.int16(), pa.int32(), pa.int64()}),
+}
+_MILLIS: Final = pa.timestamp("ms")
+_STRINGS: Final = {"string": pa.string(), "bytes": pa.binary()}
+
 
 def read_columnar(kind: str, data: Buffer, expected: RecordOf) -> RecordColumns:
     """Read all records of a file, column by column."""
@@ -71,16 +80,6 @@ def _decode(kind: str, data: Buffer, columns: Sequence[str]) -> bytes:
             "file, else roll the table back to a snapshot before it"
         )
     return answer.stream
-
-
-_Mask: TypeAlias = NDArray[np.bool_]
-
-_INTEGERS: Final = {
-    "int": frozenset({pa.int8(), pa.int16(), pa.int32()}),
-    "long": frozenset({pa.int8(), pa.int16(), pa.int32(), pa.int64()}),
-}
-_MILLIS: Final = pa.timestamp("ms")
-_STRINGS: Final = {"string": pa.string(), "bytes": pa.binary()}
 
 
 def column_paths(expected: RecordOf, parent: str = "") -> Iterator[str]:

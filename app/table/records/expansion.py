@@ -48,6 +48,17 @@ _XZ_MEMORY_BYTES = 128 << 20
 # Some writers cut raw deflate out of a zlib stream, and leave part of its checksum at the end.
 _TOLERATED_TAIL = {"deflate": 4}
 
+MAX_BLOCK_BYTES: Final = 64 << 20
+# Blocks, and columns, may take 64 times the bytes of the file; small files get more, large ones at most 1
+# GiB.
+_EXPANSION: Final = 64
+_SMALL_BLOCK_BYTES: Final = 8 << 20
+_SMALL_FILE_BYTES: Final = 64 << 20
+_SMALL_COLUMNS_BYTES: Final = 256 << 20
+_MAX_FILE_BYTES: Final = 1 << 30
+
+_claim: ContextVar[Callable[[int], None]] = ContextVar("claim", default=lambda _: None)
+
 
 class _Decompressor(Protocol):
     @property
@@ -148,16 +159,6 @@ def _snappy_claim(packed: Buffer) -> int:
     raise CorruptMetadataError("a snappy block does not start with a length")
 
 
-MAX_BLOCK_BYTES: Final = 64 << 20
-# Blocks, and columns, may take 64 times the bytes of the file; small files get more, large ones at most 1
-# GiB.
-_EXPANSION: Final = 64
-_SMALL_BLOCK_BYTES: Final = 8 << 20
-_SMALL_FILE_BYTES: Final = 64 << 20
-_SMALL_COLUMNS_BYTES: Final = 256 << 20
-_MAX_FILE_BYTES: Final = 1 << 30
-
-
 def block_bytes(size: int) -> int:
     """Return the limit of a block of ``size`` bytes, expanded. Writers close one at 64 kB."""
     return min(max(_SMALL_BLOCK_BYTES, _EXPANSION * size), MAX_BLOCK_BYTES)
@@ -171,9 +172,6 @@ def blocks_bytes(size: int) -> int:
 def columns_bytes(size: int) -> int:
     """Return the memory limit of the columns of a file of ``size`` bytes."""
     return min(max(_SMALL_COLUMNS_BYTES, _EXPANSION * size), _MAX_FILE_BYTES)
-
-
-_claim: ContextVar[Callable[[int], None]] = ContextVar("claim", default=lambda _: None)
 
 
 def claiming(grow_to: Callable[[int], None]) -> AbstractContextManager[None]:

@@ -32,6 +32,15 @@ _MAY_CUT_TIMES: Final = b".orc"
 _MICRO_DIGITS: Final = 6
 _BOUNDS_ARE_VALUES: Final = frozenset({TypeRoot.DECIMAL, *WHOLE_ROOTS, *TIMESTAMP_ROOTS})
 
+SchemaOf: TypeAlias = "Callable[[int], TableSchema]"
+
+# Columns that the engine adds for row tracking. They are in no schema, but may be in files: after all others
+# if no list names the columns.
+_ROW_ID: Final = "_ROW_ID"
+_ROW_TRACKING = {
+    name: DataField(-1, name, DataType(TypeRoot.BIGINT)) for name in (_ROW_ID, "_SEQUENCE_NUMBER")
+}
+
 
 def trusted_bounds(stated: ColumnBounds, data_type: DataType, file_names: BytesColumn) -> ColumnBounds:
     """Adjust a column's stated bounds, shape (n,), to what the writers of each format can be trusted with."""
@@ -107,16 +116,6 @@ def _up_to_next(unit: int, high: Values, may_be_cut: NDArray[np.bool_]) -> Value
     if high.dtype == np.int64 and (high[cut] > INT64.max - unit).any():
         high = high.astype(object)
     return np.where(cut, high + (unit - 1), high)
-
-
-SchemaOf: TypeAlias = "Callable[[int], TableSchema]"
-
-# Columns that the engine adds for row tracking. They are in no schema, but may be in files: after all others
-# if no list names the columns.
-_ROW_ID: Final = "_ROW_ID"
-_ROW_TRACKING = {
-    name: DataField(-1, name, DataType(TypeRoot.BIGINT)) for name in (_ROW_ID, "_SEQUENCE_NUMBER")
-}
 
 
 class StatisticsRows:

@@ -82,6 +82,16 @@ SLOT_CODES: Final = {
     TypeRoot.TIME: "i",
 }
 
+_Buffer: TypeAlias = bytes | bytearray | memoryview
+
+_ARITY: Final = struct.Struct(">i")
+_LONG: Final = struct.Struct("<q")
+_PIECE: Final = struct.Struct("<ii")
+_SLOTS: Final = {
+    root: struct.Struct(f"<{code}{SLOT_BYTES - struct.calcsize(code)}x") for root, code in SLOT_CODES.items()
+}
+_ZERO_SLOT: Final = bytes(SLOT_BYTES)
+
 
 def slots_start(fields: int) -> int:
     """Return the offset of the slots: the bytes of row kind and null bits."""
@@ -97,17 +107,6 @@ def null_bit(index: int) -> tuple[int, int]:
     """Return ``(byte of the row, mask)`` of the bit that marks a field as null."""
     bit = index + 8
     return bit >> 3, 1 << (bit & 7)
-
-
-_Buffer: TypeAlias = bytes | bytearray | memoryview
-
-_ARITY: Final = struct.Struct(">i")
-_LONG: Final = struct.Struct("<q")
-_PIECE: Final = struct.Struct("<ii")
-_SLOTS: Final = {
-    root: struct.Struct(f"<{code}{SLOT_BYTES - struct.calcsize(code)}x") for root, code in SLOT_CODES.items()
-}
-_ZERO_SLOT: Final = bytes(SLOT_BYTES)
 
 
 def row_hash(row: _Buffer) -> int:

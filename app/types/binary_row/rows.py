@@ -56,6 +56,17 @@ _STORED: Final = {
 # Bytes of a slot that belong to a string of each length.
 _INLINE_MASKS: Final = np.array([(1 << 8 * length) - 1 for length in range(INLINE_BYTES + 1)], _SLOT)
 
+Bytes: TypeAlias = NDArray[np.uint8]
+_Mask: TypeAlias = NDArray[np.bool_]
+# Takes the known values, those that hold, the expectation and the values found; returns those to read.
+_Check: TypeAlias = Callable[[_Mask, _Mask, str, NDArray[np.int64]], _Mask]
+
+_SIGN_BIT: Final = 0x80
+# Type at the start of a slot.
+_SLOT_DTYPES: Final = {root: np.dtype(f"<{code}") for root, code in SLOT_CODES.items()} | {
+    TypeRoot.DECIMAL: np.dtype("<q")
+}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldValues:
@@ -206,18 +217,6 @@ def _place(rows: NDArray[np.uint8], offsets: NDArray[np.int64], content: BytesCo
     rows.reshape(-1)[np.repeat(starts, content.lengths) + within] = content.data[
         np.repeat(content.starts, content.lengths) + within
     ]
-
-
-Bytes: TypeAlias = NDArray[np.uint8]
-_Mask: TypeAlias = NDArray[np.bool_]
-# Takes the known values, those that hold, the expectation and the values found; returns those to read.
-_Check: TypeAlias = Callable[[_Mask, _Mask, str, NDArray[np.int64]], _Mask]
-
-_SIGN_BIT: Final = 0x80
-# Type at the start of a slot.
-_SLOT_DTYPES: Final = {root: np.dtype(f"<{code}") for root, code in SLOT_CODES.items()} | {
-    TypeRoot.DECIMAL: np.dtype("<q")
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
