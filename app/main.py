@@ -102,7 +102,7 @@ class _Parts:
         processes = Processes.of_environment()
         telemetry = Telemetry(
             processes,
-            service.cache_statistics,
+            service.caches.statistics,
             concurrency=settings.concurrency,
             token_names=settings.metrics_token_names,
         )

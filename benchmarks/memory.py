@@ -117,7 +117,7 @@ def _watched(service: IndexService) -> Iterator[list[float]]:
 
     def sample() -> None:
         while not is_over.wait(_SAMPLE_SECONDS):
-            caches = service.cache_statistics().values()
+            caches = service.caches.statistics().values()
             samples.append(
                 max(
                     (each["bytes"] + each.get("in_flight", 0)) / each["capacity"]

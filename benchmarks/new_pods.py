@@ -188,8 +188,8 @@ def _begin(question: _Question, directory: Path, endpoint: str, shared: str) -> 
         warehouses={WAREHOUSE: f"s3://{BUCKET}/{_TABLE}"}, deadline_seconds=600, **sharing
     )
     service = create_service(settings)
-    service.databases(WAREHOUSE)
-    while service.is_opening:
+    service.tables.databases(WAREHOUSE)
+    while service.caches.is_opening:
         # Before, nobody asks a pod.
         time.sleep(0.01)
     _services.append(service)

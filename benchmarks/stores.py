@@ -109,7 +109,7 @@ def _cold_figures(
         before = _calls(storage)
         with _service(storage, name) as service:
             # Making a client of the store takes half a second, once for a process.
-            service.databases(WAREHOUSE)
+            service.tables.databases(WAREHOUSE)
             started = time.perf_counter()
             service.plan(EVENTS, PlanRequest(filter=written))
             # The proxy has asked the server for everything only after the first run.
@@ -123,7 +123,7 @@ def _budget_figure(storage: Storage, name: str, count: int) -> Figure:
     """Plans of a service that has read nothing, asked again until one is complete."""
     request, took, is_complete = PlanRequest(filter="id = 5", budget_ms=_BUDGET_MS), [], False
     with _service(storage, name) as service:
-        service.databases(WAREHOUSE)
+        service.tables.databases(WAREHOUSE)
         while not is_complete:
             started = time.perf_counter()
             is_complete = service.plan(EVENTS, request).summary.complete

@@ -38,7 +38,7 @@ class CopiedTable:
 
     def plan(self, written: str | dict[str, Any] | None = None, **asked: Any) -> Plan:
         """Plan with nothing remembered from before."""
-        self.service.clear_caches()
+        self.service.caches.clear()
         return self.service.plan(self.ref, PlanRequest(filter=written, explain=True, **asked))
 
     def change_schema(self, change: Callable[[dict[str, Any]], None]) -> None:

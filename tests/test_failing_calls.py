@@ -145,7 +145,7 @@ def test_whichever_call_fails_no_answer_is_wrong(tables: Path, name: str, failur
                 check(answer, right)
             # What was taken for a damaged index stays so for a while: its files are kept, which is said.
             check(question.ask(service), right)
-            service.clear_caches()
+            service.caches.clear()
             assert comparable(question.ask(service)) == right, calls.failed
 
 

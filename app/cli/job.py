@@ -87,7 +87,7 @@ class JobOptions(WarehouseOptions):
         opened, (database, _, table) = self.open(), name.partition(".")
         with closing(create_service(opened.settings.with_shared_cache(url))) as service:
             version = service.resolve(TableRef(opened.warehouse, database, table), SnapshotSelector())
-            service.share(version, sorted(columns))
+            service.caches.share(version, sorted(columns))
 
     def report(self, report: object) -> None:
         """Print the report of a job."""

@@ -129,11 +129,11 @@ class Opened:
     def table(self, name: str) -> TableRef:
         """Read ``DATABASE.TABLE``."""
         database, dot, table = name.partition(".")
-        existing = self.service.databases(self.warehouse) if database == self.warehouse else None
+        existing = self.service.tables.databases(self.warehouse) if database == self.warehouse else None
         if existing is not None and database not in existing and "." in table:
             raise RequestError(f"leave {database!r} away, which names the warehouse: give {table}")
         if not dot:
-            databases = listed(self.service.databases(self.warehouse)) or "none"
+            databases = listed(self.service.tables.databases(self.warehouse)) or "none"
             raise RequestError(f"{name!r} is no DATABASE.TABLE; the databases here: {databases}")
         return TableRef(self.warehouse, database, table)
 

@@ -239,7 +239,7 @@ def _print_banner(settings: Settings, service: IndexService) -> None:
         for name, warehouse in service.warehouses.items():
             try:
                 with time_limit(_LISTING_SECONDS):
-                    databases = service.databases(name)
+                    databases = service.tables.databases(name)
                 text = f"databases {listed(databases)}" if databases else "no database yet"
             except PaimonIndexError as error:
                 text = str(error)

@@ -187,7 +187,9 @@ def describe(invocation: Invocation[VersionedRequest]) -> object:
     """Describe a table: its schema, keys, options and indexes."""
     from app.iceberg import reason_against  # noqa: PLC0415 - no other command needs it
 
-    return invocation.opened.service.describe(invocation.table, invocation.read().selector, reason_against)
+    return invocation.opened.service.tables.describe(
+        invocation.table, invocation.read().selector, reason_against
+    )
 
 
 @asks(VersionedRequest, "branch")
@@ -201,6 +203,6 @@ def schemas(
     """List the schemas of a table, or show one, with the full types of its columns."""
     service, request = invocation.opened.service, invocation.read()
     if schema_id is not None:
-        return service.schema(invocation.table, schema_id, request.branch)
+        return service.tables.schema(invocation.table, schema_id, request.branch)
     version = service.resolve(invocation.table, request.selector)
-    return encode_schemas(service.schemas(version), _EVERYTHING, _last_page)
+    return encode_schemas(service.tables.schemas(version), _EVERYTHING, _last_page)

@@ -203,14 +203,14 @@ class IcebergCatalog:
         if version.snapshot_id is None:
             return []
         after = version.snapshot_id - MOST_READS
-        snapshots, _ = self.service.snapshots(name.table, name.branch, after)
+        snapshots, _ = self.service.tables.snapshots(name.table, name.branch, after)
         return [snapshot for snapshot in snapshots if snapshot.id <= version.snapshot_id]
 
     def _tags(self, name: TableIdentifier) -> Mapping[str, Snapshot]:
         tags: dict[str, Snapshot] = {}
         after: str | None = None
         while True:
-            page, after = self.service.tags(name.table, name.branch, after)
+            page, after = self.service.tables.tags(name.table, name.branch, after)
             tags |= {tag.name: tag.snapshot for tag in page}
             if after is None:
                 return tags

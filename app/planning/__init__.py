@@ -6,7 +6,8 @@ lines only:
 
 ======================================== =============================================================
 ``watch``                                new snapshots of tables, loaded ahead of requests
-``service``                              one method for each request
+``service``                              one method for each question
+``tables``, ``service_caches``           names and versions of tables; all caches together
 ``plans``, ``pruned``                    plans and their cache; snapshots of the files of a plan
 ``usage``, ``changes``                   counts of a table's plans; files added and removed by versions
 ``scan``, ``evaluated_files``            the steps of a plan; decisions about single index files

@@ -115,7 +115,7 @@ class Watch:
             if version.identity != watched.identity:
                 # One manifest at a time once requests come: one that needs more loads them in parallel
                 # itself.
-                self._service.warm(version, at_once=not self.is_warm)
+                self._service.caches.warm(version, at_once=not self.is_warm)
         except NotFoundError:
             # The table does not exist yet, or was dropped meanwhile: the next look finds out.
             return WatchState(table, due=self._next_due(0))

@@ -67,13 +67,13 @@ def restarted(golden: GoldenWarehouse, tmp_path: Path, request: pytest.FixtureRe
 def test_a_restarted_service_plans_from_disk(restarted: Restarted) -> None:
     with restarted.service() as service:
         before = restarted.plan(service)
-        written = service.cache_statistics()["disk"]
+        written = service.caches.statistics()["disk"]
     assert all(any(part in entry.read_bytes() for entry in restarted.entries()) for part in KEPT)
     restarted.lose("manifest", "index")
 
     with restarted.service() as service:
         assert restarted.plan(service) == before
-        found = service.cache_statistics()["disk"]
+        found = service.caches.statistics()["disk"]
 
     assert (found["hits"], found["misses"], found["corrupt"]) == (written["misses"], 0, 0)
     assert found["entries"] == written["entries"] == len(restarted.entries())
@@ -89,7 +89,7 @@ def test_damaged_entries_are_read_again(restarted: Restarted) -> None:
 
     with restarted.service() as service:
         assert restarted.plan(service) == before
-        found = service.cache_statistics()["disk"]
+        found = service.caches.statistics()["disk"]
     assert found["corrupt"] == found["misses"] == found["entries"] > 0
 
     restarted.lose("manifest", "index")
@@ -177,7 +177,7 @@ def trial(tmp_path: Path) -> Trial:
 
 
 def corrupt(service: IndexService) -> int:
-    return service.cache_statistics()["disk"]["corrupt"]
+    return service.caches.statistics()["disk"]["corrupt"]
 
 
 @pytest.mark.parametrize("items", [20, 200_000], ids=["small indexes", "large indexes"])

@@ -424,7 +424,7 @@ def test_each_index_file_can_be_looked_at(service: IndexService) -> None:
     for name in tables():
         database, named = name.split("/")
         version = service.resolve(TableRef("golden", database.removesuffix(".db"), named), SnapshotSelector())
-        for entry in service.index_files(version, None):
+        for entry in service.tables.index_files(version, None):
             column = None if entry.global_index is None else entry.global_index.column
             if column is None or entry.path.startswith("file:") or name.endswith("btree_lzo"):
                 continue

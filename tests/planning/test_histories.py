@@ -140,7 +140,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1))
     def press(self, which: int) -> None:
-        self.replicas[which].clear_caches()
+        self.replicas[which].caches.clear()
 
     @rule(which=st.integers(0, 1), number=st.none() | st.integers(0, 4))
     def read_the_latest(self, which: int, number: int | None) -> None:

@@ -174,7 +174,7 @@ def test_plans_are_those_of_a_service_without_caches(
         filters = [None, *(each.format(numbers(), numbers()) for each in random.sample(FILTERS, 3))]
         with machine.service() as service:
             if random.random() < 0.3:
-                service.warm(table.made.version(service), at_once=True)
+                service.caches.warm(table.made.version(service), at_once=True)
             found = [outcome(table.made, service, each) for each in filters]
             table.commit()
             later = [outcome(table.made, service, each) for each in filters]

@@ -64,7 +64,7 @@ def test_the_tag_has_the_files_of_the_plan(golden: GoldenWarehouse, tmp_path: Pa
 
         found = table.service.plan(table.ref, PlanRequest(tag=TAG))
         again = table.service.plan(table.ref, PlanRequest(tag=TAG, filter=condition))
-        table.service.clear_caches()
+        table.service.caches.clear()
         kept = {file.path for file in plan.files}
         named = {file.path for file in found.files}
         assert (found.snapshot_id, found.schema_id) == (plan.snapshot_id, plan.schema_id)
@@ -87,7 +87,7 @@ def without_index(table: CopiedTable, snapshot: PrunedSnapshot) -> set[str]:
     """Files of a snapshot that have an index in the table, and none there; all else of them is the same."""
     write_tag(table, snapshot)
     whole, named = entries(table), entries(table, TAG)
-    table.service.clear_caches()
+    table.service.caches.clear()
     bare = {name for name, entry in named.items() if entry != whole[name]}
     assert all(named[name] == whole[name].without_index() for name in bare)
     return bare
@@ -153,7 +153,7 @@ def test_files_that_merge_stay_together(golden: GoldenWarehouse, tmp_path: Path)
         write_tag(table, snapshot)
 
         found = table.service.plan(table.ref, PlanRequest(tag=TAG))
-        table.service.clear_caches()
+        table.service.caches.clear()
         named = {file.path for file in found.files}
         assert all(unit <= named or not unit & named for unit in units.values())
         grown += snapshot.files_named > len(snapshot.plan.files)
@@ -253,7 +253,7 @@ def test_files_of_the_same_rows_stay_together(golden: GoldenWarehouse, tmp_path:
         write_tag(table, snapshot)
 
         found = {file.path for file in table.service.plan(table.ref, PlanRequest(tag=TAG)).files}
-        table.service.clear_caches()
+        table.service.caches.clear()
         assert found == {file.path for file in snapshot.plan.files}
         assert all(group <= found or not group & found for group in groups.values())
         pruned_away += snapshot.plan.summary.files_skipped

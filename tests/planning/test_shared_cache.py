@@ -93,7 +93,7 @@ class Fleet:
 
 
 def told(service: IndexService) -> SharedCacheState:
-    return SharedCacheState(**service.cache_statistics()["shared"])
+    return SharedCacheState(**service.caches.statistics()["shared"])
 
 
 Write: TypeAlias = Callable[[Layout, int, int], Path]
@@ -183,7 +183,7 @@ def test_warming_loads_what_is_shared_of_index_files_and_reads_none(beside: Flee
         before = beside.plans(first, "id = 5")
     beside.lose_files()
     with beside.service() as second:
-        second.warm(second.resolve(EVENTS, SnapshotSelector()), at_once=True)
+        second.caches.warm(second.resolve(EVENTS, SnapshotSelector()), at_once=True)
         hits = told(second).hits
         assert beside.plans(second, "id = 7", "id = 5")[1:] == before
         assert told(second).hits == hits > 0
@@ -316,7 +316,7 @@ def test_objects_that_are_deleted_under_way_are_read_from_the_warehouse(beside: 
     with beside.service() as second:
         assert beside.plans(second, FILTERS[0]) == before[:1]
         shutil.rmtree(beside.shared)
-        second.clear_caches()
+        second.caches.clear()
         assert beside.plans(second) == before
 
 
@@ -389,7 +389,7 @@ def test_processes_that_begin_together_plan_alike(beside: Fleet) -> None:
 def test_a_job_leaves_what_plans_read(fleet: Fleet) -> None:
     before = fleet.without()
     with fleet.service() as job:
-        job.share(job.resolve(EVENTS, SnapshotSelector()), ["id"])
+        job.caches.share(job.resolve(EVENTS, SnapshotSelector()), ["id"])
         assert told(job).written > 0
     fleet.lose_files()
 
@@ -402,7 +402,7 @@ def test_a_job_drops_nothing_that_would_wait_to_be_written(make_fleet: MakeFleet
     fleet = make_fleet(files=400)
     small = SharedTier(Warehouse("shared", str(fleet.shared)), KEY, most_waiting_bytes=2_000_000)
     with fleet.service(small) as job:
-        job.share(job.resolve(EVENTS, SnapshotSelector()), ["id", "cat"])
+        job.caches.share(job.resolve(EVENTS, SnapshotSelector()), ["id", "cat"])
         assert told(job).dropped == 0
         assert told(job).written == 3 * MANIFESTS
 

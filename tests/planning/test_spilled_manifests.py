@@ -68,9 +68,9 @@ def test_manifests_beyond_a_quarter_of_the_cache_are_mapped_once(warehouse: Path
         roomy = service.plan(EVENTS, request)
     with closing(open_service(warehouse, cache_bytes=CacheBytes(manifests=stored))) as service:
         found = service.plan(EVENTS, request)
-        decoded = service.cache_statistics()["manifests"]["misses"]
+        decoded = service.caches.statistics()["manifests"]["misses"]
         service.plan(EVENTS, PlanRequest(filter="id = 54321"))
-        after = service.cache_statistics()["manifests"]
+        after = service.caches.statistics()["manifests"]
 
     assert [*found.files] == [*roomy.files]
     assert found.summary.skipped_by == roomy.summary.skipped_by
@@ -86,10 +86,10 @@ def test_what_is_mapped_stays_though_its_stacks_do_not_fit(tmp_path: Path) -> No
     filters = ("cat = 1000 AND score = 5", "cat = 1001 AND score = 6", "cat = 1002 AND score = 7")
     with closing(open_service(tmp_path, cache_bytes=CacheBytes(manifests=400_000, plans=0))) as service:
         service.plan(EVENTS, PlanRequest(filter=filters[0]))
-        before = service.cache_statistics()["manifests"]
+        before = service.caches.statistics()["manifests"]
         for written in filters[1:]:
             service.plan(EVENTS, PlanRequest(filter=written))
-        after = service.cache_statistics()["manifests"]
+        after = service.caches.statistics()["manifests"]
 
     # What the version has may be gathered again.
     assert after["misses"] - before["misses"] < MANIFESTS
@@ -139,9 +139,9 @@ def test_what_commits_add_to_a_version_without_room_is_mapped_as_well(tmp_path: 
         for count in range(18, 24):
             write_snapshot(table.directory, count, manifests[:count], [], rows=count)
             if is_warm:
-                service.warm(table.version(service))
+                service.caches.warm(table.version(service))
             assert len(table.plan(service).files) == count
-        assert service.cache_statistics()["manifests"]["bytes"] < capacity // 2
+        assert service.caches.statistics()["manifests"]["bytes"] < capacity // 2
 
 
 NO_PLANS = CacheBytes(plans=0)

@@ -47,7 +47,7 @@ def watch(service: IndexService, clock: Clock) -> Watch:
 
 
 def misses(service: IndexService) -> int:
-    return sum(cache["misses"] for cache in service.cache_statistics().values())
+    return sum(cache["misses"] for cache in service.caches.statistics().values())
 
 
 def test_a_version_is_decoded_once(watch: Watch, service: IndexService, clock: Clock) -> None:
@@ -90,10 +90,10 @@ def test_what_was_dropped_from_the_caches_is_not_decoded_again(
     watch: Watch, service: IndexService, clock: Clock
 ) -> None:
     clock.wait(watch.look("golden"))
-    service.clear_caches()
+    service.caches.clear()
     watch.look("golden")
 
-    assert service.cache_statistics()["manifests"]["entries"] == 0
+    assert service.caches.statistics()["manifests"]["entries"] == 0
 
 
 def test_a_table_that_does_not_exist_is_waited_for(

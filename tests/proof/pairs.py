@@ -234,7 +234,7 @@ def _in_form(rng: Random, subject: Subject, condition: Condition | None, kept: K
 
 
 def _cold(_: Random, subject: Subject, condition: Condition | None, kept: Kept) -> None:
-    subject.service.clear_caches()
+    subject.service.caches.clear()
     version = subject.made.version(subject.service)
     plan = subject.service.plan(version, subject.request(condition))
     _same(subject.referee.kept(plan, SelectionForm.BITMAP), kept)
@@ -243,14 +243,14 @@ def _cold(_: Random, subject: Subject, condition: Condition | None, kept: Kept) 
 def _kept_otherwise(rng: Random, subject: Subject, condition: Condition | None, kept: Kept) -> None:
     service = subject.others[rng.choice(list(subject.others))]
     if rng.random() < 0.2:
-        service.clear_caches()
+        service.caches.clear()
     plan = service.plan(subject.made.ref, subject.request(condition, totals=rng.random() < 0.5))
     _same(subject.referee.kept(plan, SelectionForm.BITMAP), kept)
 
 
 def _hurried(rng: Random, subject: Subject, condition: Condition | None, kept: Kept) -> None:
     service = subject.others["small caches"]
-    service.clear_caches()
+    service.caches.clear()
     plan = service.plan(subject.made.ref, subject.request(condition, budget_ms=rng.choice([0, 1])))
     _within(kept, subject.referee.check(plan, condition, SelectionForm.BITMAP, exact=_is_exact(condition)))
 

@@ -157,7 +157,7 @@ async def _table(
             raise RequestError(f"there is no parameter {name[:50]!r}{suggestion}")
     if location is None:
         return named
-    directory = runtime.service.path_of(named.warehouse, location)
+    directory = runtime.service.tables.path_of(named.warehouse, location)
     check_path(caller, named.warehouse, directory)
     is_named = directory == f"{named.database}{DATABASE_SUFFIX}/{named.table}"
     return named if is_named else replace(named, directory=directory)

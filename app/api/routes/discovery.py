@@ -240,7 +240,7 @@ async def databases(
     listing = Listing.of("databases", warehouse, query=query, settings=runtime.settings)
 
     def compute() -> object:
-        names = runtime.service.databases(warehouse)
+        names = runtime.service.tables.databases(warehouse)
         return DatabaseList(*listing.page([name for name in names if caller.may_use(warehouse, name)]))
 
     return await runtime.answer(compute)
@@ -255,14 +255,16 @@ async def tables(
 ) -> Response:
     """List the tables of a database."""
     listing = Listing.of("tables", warehouse, database, query=query, settings=runtime.settings)
-    return await runtime.answer(lambda: TableList(*listing.page(runtime.service.tables(warehouse, database))))
+    return await runtime.answer(
+        lambda: TableList(*listing.page(runtime.service.tables.names(warehouse, database)))
+    )
 
 
 @router.get(TABLE, **operation(TableDescription))
 async def describe(table: LocatedTable, query: Annotated[VersionQuery, Query()], runtime: Shared) -> Response:
     """Describe a table as it is or as a version was: its schema, keys, options and indexes."""
     return await runtime.answer(
-        lambda: runtime.service.describe(table, query.selector, _iceberg_refusal(runtime.settings))
+        lambda: runtime.service.tables.describe(table, query.selector, _iceberg_refusal(runtime.settings))
     )
 
 
@@ -282,7 +284,7 @@ async def schemas(
     question = VersionedQuestion(runtime, table, "schemas", query, request.headers.getlist("if-none-match"))
 
     def compute(version: Version, window: Window, token: NextToken) -> SchemaList:
-        return encode_schemas(runtime.service.schemas(version), window, token)
+        return encode_schemas(runtime.service.tables.schemas(version), window, token)
 
     return await runtime.run(lambda: question.answer(compute))
 
@@ -292,7 +294,7 @@ async def schema(
     table: LocatedTable, schema_id: SchemaId, query: Annotated[BranchQuery, Query()], runtime: Shared
 ) -> Response:
     """Show one schema of a table, with the full types of its columns."""
-    return await runtime.answer(lambda: runtime.service.schema(table, schema_id, query.branch))
+    return await runtime.answer(lambda: runtime.service.tables.schema(table, schema_id, query.branch))
 
 
 @router.get(TABLE + "/snapshots", **operation(SnapshotList))
@@ -304,7 +306,7 @@ async def snapshots(
     after = None if listing.after is None else int(listing.after)
 
     def compute() -> object:
-        page, last = runtime.service.snapshots(table, query.branch, after, listing.size)
+        page, last = runtime.service.tables.snapshots(table, query.branch, after, listing.size)
         return SnapshotList(page, listing.next_token(last))
 
     return await runtime.answer(compute)
@@ -316,7 +318,7 @@ async def tags(table: LocatedTable, query: Annotated[ListingQuery, Query()], run
     listing = Listing.of("tags", table, query.branch, query=query, settings=runtime.settings)
 
     def compute() -> object:
-        page, last = runtime.service.tags(table, query.branch, listing.after, listing.size)
+        page, last = runtime.service.tables.tags(table, query.branch, listing.after, listing.size)
         return TagList(page, listing.next_token(last))
 
     return await runtime.answer(compute)
@@ -325,7 +327,7 @@ async def tags(table: LocatedTable, query: Annotated[ListingQuery, Query()], run
 @router.get(TABLE + "/branches", **operation(BranchList))
 async def branches(table: LocatedTable, runtime: Shared) -> Response:
     """List a table's branches."""
-    return await runtime.answer(lambda: BranchList(runtime.service.branches(table)))
+    return await runtime.answer(lambda: BranchList(runtime.service.tables.branches(table)))
 
 
 @router.get(TABLE + "/index-files", **operation(IndexFileList, tagged=True))
@@ -338,7 +340,7 @@ async def index_files(
     )
 
     def compute(version: Version, window: Window, token: NextToken) -> IndexFileList:
-        entries = runtime.service.index_files(version, query.type)
+        entries = runtime.service.tables.index_files(version, query.type)
         page = window.fill(len(entries), entries.__getitem__)
         return IndexFileList(version.snapshot_id, page.entries, token(page.next_offset))
 

@@ -177,7 +177,9 @@ async def iceberg_namespaces(
     """List the databases that the caller may use."""
 
     def compute() -> object:
-        databases = [name for name in runtime.service.databases(warehouse) if caller.may_use(warehouse, name)]
+        databases = [
+            name for name in runtime.service.tables.databases(warehouse) if caller.may_use(warehouse, name)
+        ]
         if query.parent:
             _check_exists(query.parent, databases)
             databases = []
@@ -192,7 +194,7 @@ async def iceberg_namespace(warehouse: str, database: str, runtime: Shared) -> R
     """Confirm that a database exists. It has no properties."""
 
     def compute() -> object:
-        _check_exists(database, runtime.service.databases(warehouse))
+        _check_exists(database, runtime.service.tables.databases(warehouse))
         return {"namespace": [database], "properties": {}}
 
     return await runtime.answer(compute)
@@ -201,7 +203,7 @@ async def iceberg_namespace(warehouse: str, database: str, runtime: Shared) -> R
 @router.head(NAMESPACE)
 async def iceberg_has_namespace(warehouse: str, database: str, runtime: Shared) -> Response:
     """Confirm that a database exists."""
-    await runtime.run(lambda: _check_exists(database, runtime.service.databases(warehouse)))
+    await runtime.run(lambda: _check_exists(database, runtime.service.tables.databases(warehouse)))
     return Response(status_code=204)
 
 
@@ -212,7 +214,7 @@ async def iceberg_tables(
     """List the tables of a database, including those that cannot be read."""
 
     def compute() -> object:
-        names, token = _page(runtime.service.tables(warehouse, database), query, runtime)
+        names, token = _page(runtime.service.tables.names(warehouse, database), query, runtime)
         tables = [{"namespace": [database], "name": name} for name in names]
         return {"identifiers": tables, "next-page-token": token}
 

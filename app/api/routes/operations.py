@@ -54,10 +54,10 @@ class Caches:
         return self._of_all(_CLEAR, self._clear_own())
 
     def _own_statistics(self) -> bytes:
-        return orjson.dumps(self._service.cache_statistics())
+        return orjson.dumps(self._service.caches.statistics())
 
     def _clear_own(self) -> bytes:
-        self._service.clear_caches()
+        self._service.caches.clear()
         return self._own_statistics()
 
     def _of_all(self, question: bytes, own: bytes) -> Statistics:
@@ -173,7 +173,7 @@ async def ready(request: Request) -> Response:
     runtime: Runtime | None = request.app.state.runtime
     if runtime is None or request.app.state.stopping.is_begun:
         raise ProblemError(problem_of_status(503, "the service is starting or shutting down"))
-    if runtime.service.is_opening:
+    if runtime.service.caches.is_opening:
         raise ProblemError(problem_of_status(503, "the service is waiting for its shared cache to answer"))
     warmth: Warmth = request.app.state.warmth
     if not await warmth.is_reached():

@@ -57,7 +57,7 @@ def test_a_directory_is_read_once_whatever_is_asked_of_it(copy_table: CopyTable)
 
     assert again == first
     assert [each.bucket for each in again.buckets] == [each["bucket"] for each in keys]
-    statistics = copied.service.cache_statistics()["hash_indexes"]
+    statistics = copied.service.caches.statistics()["hash_indexes"]
     assert statistics["entries"] == 1
     listed = {
         (index["bucket"], hashed)

@@ -130,7 +130,7 @@ def _vector_file(copied: CopiedTable) -> tuple[Path, str]:
 
 
 def _deletions(copied: CopiedTable) -> dict[str, set[int]]:
-    copied.service.clear_caches()
+    copied.service.caches.clear()
     return found_positions(copied.service.deletions(copied.ref, DeletionsRequest()))
 
 
@@ -238,7 +238,7 @@ def writer(copy_table: CopyTable) -> Writer:
 def test_any_selection_in_any_order(
     writer: Writer, files: list[list[tuple[set[int], bool]]], data: st.DataObject
 ) -> None:
-    writer.copied.service.clear_caches()
+    writer.copied.service.caches.clear()
     written = [each for at, vectors in enumerate(files) for each in writer.write(f"dv-{at}", vectors)]
     for _ in range(2):
         chosen = data.draw(st.lists(st.sampled_from(written), max_size=8)) if written else []
@@ -258,10 +258,10 @@ def test_what_was_loaded_is_not_read_again(writer: Writer) -> None:
 def test_a_kept_vector_weighs_what_it_takes_in_memory(writer: Writer) -> None:
     many = set(range(0, _ROWS, 3))
     (written,) = writer.write("dv", [(many, False)])
-    writer.copied.service.clear_caches()
+    writer.copied.service.caches.clear()
     writer.load(written)
 
-    statistics = writer.copied.service.cache_statistics()["deletion_vectors"]
+    statistics = writer.copied.service.caches.statistics()["deletion_vectors"]
     assert statistics["entries"] == 1
     assert 2 * len(many) <= statistics["bytes"] <= 2 * len(many) + 500
 
@@ -305,7 +305,7 @@ def test_every_cut_of_the_last_record_is_found(writer: Writer, wide: bool) -> No
     content = writer.path("dv").read_bytes()
     for length in range(last.place[1].offset, len(content)):
         writer.path("dv").write_bytes(content[:length])
-        writer.copied.service.clear_caches()
+        writer.copied.service.caches.clear()
 
         assert writer.load(first) == [{1}]
         with pytest.raises(CorruptIndexError, match="dv"):
@@ -335,7 +335,7 @@ def test_counts_come_from_the_manifest_alone(copy_table: CopyTable, form: Select
             (copied.directory / file["deletion"]["path"]).unlink(missing_ok=True)
 
     assert list(copied.plan(selection=form).files) == list(whole.files)
-    copied.service.clear_caches()
+    copied.service.caches.clear()
     assert copied.service.deletions(copied.ref, DeletionsRequest(encoding=SelectionForm.COUNT)) == counts
     assert sum(each.cardinality for each in counts.deletions) > 0
     with pytest.raises(FileMissingError):

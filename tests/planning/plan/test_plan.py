@@ -119,7 +119,7 @@ def test_a_plan_keeps_no_manifest_alive(made: MadeTable, service: IndexService, 
     held = [weakref.ref(manifest.file_sizes) for manifest in made.version(service).manifests()]
     before = [repr(file) for file in plan.files]
 
-    service.clear_caches()
+    service.caches.clear()
     gc.collect()
 
     assert [reference() for reference in held] == [None, None]
@@ -138,7 +138,7 @@ def test_a_plan_weighs_what_it_gives_out(made: MadeTable, service: IndexService)
     assert with_rows.nbytes - counted.nbytes == 2 * 4 * len(range(1, ROWS, 3))
     assert counted.nbytes < fewer.nbytes < with_rows.nbytes
     assert explained.nbytes > counted.nbytes
-    assert service.cache_statistics()["plans"]["bytes"] == sum(
+    assert service.caches.statistics()["plans"]["bytes"] == sum(
         each.nbytes for each in (counted, with_rows, fewer, explained)
     )
 

@@ -267,7 +267,7 @@ def test_what_is_loaded_is_asked_without_any_time(beside: Beside) -> None:
 
 def test_a_complete_plan_is_given_whatever_the_budget(beside: Beside) -> None:
     whole = plan(beside, "cat = 3")
-    beside.service._indexes.file_indexes.clear()  # noqa: SLF001 - as a cache that was too small
+    beside.service.tables._indexes.file_indexes.clear()  # noqa: SLF001 - as a cache that was too small
     assert plan(beside, "cat = 3", 0) is whole
 
 
@@ -319,7 +319,7 @@ def test_no_plan_leaves_out_more_than_a_complete_one(
     beside: Beside, questions: list[tuple[str, int | None]]
 ) -> None:
     truth = {written: names_of(plan(beside, written).files) for written, _ in questions}
-    beside.service.clear_caches()
+    beside.service.caches.clear()
     for written, budget_ms in questions:
         found = plan(beside, written, budget_ms)
         assert set(names_of(found.files)) >= set(truth[written])

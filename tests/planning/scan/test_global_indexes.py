@@ -156,7 +156,7 @@ def test_a_version_weighs_more_once_its_rows_were_grouped(indexed: Indexed) -> N
     indexed.commit(files)
 
     def weight() -> int:
-        return indexed.service.cache_statistics()["manifests"]["bytes"]
+        return indexed.service.caches.statistics()["manifests"]["bytes"]
 
     contents = indexed.made.version(indexed.service).contents()
     unasked, of_cache = contents.nbytes, weight()
@@ -453,7 +453,7 @@ def test_readers_that_search_all_rows_are_not_warned_of(tmp_path: Path) -> None:
 def test_the_list_of_index_files_tells_the_rows(indexed: Indexed) -> None:
     indexed.commit(4)
 
-    (listed,) = indexed.service.index_files(indexed.made.version(indexed.service), None)
+    (listed,) = indexed.service.tables.index_files(indexed.made.version(indexed.service), None)
 
     assert listed.path.endswith("/index/btree-global-index-1.index")
     assert listed.global_index is not None
@@ -463,7 +463,7 @@ def test_the_list_of_index_files_tells_the_rows(indexed: Indexed) -> None:
 def test_a_table_is_described_with_its_global_indexes(indexed: Indexed) -> None:
     path = indexed.commit(4)
 
-    described = indexed.service.describe(indexed.made.ref, SnapshotSelector(), lambda *_: None)
+    described = indexed.service.tables.describe(indexed.made.ref, SnapshotSelector(), lambda *_: None)
 
     assert [astuple(each) for each in described.global_indexes or ()] == [
         ("id", "btree", 1, 40, path.stat().st_size)
@@ -475,7 +475,7 @@ def test_a_table_is_described_without_its_index_manifest(indexed: Indexed) -> No
     (manifest,) = (indexed.made.directory / "manifest").glob("index-manifest-*")
     manifest.write_bytes(b"no Avro")
 
-    described = indexed.service.describe(indexed.made.ref, SnapshotSelector(), lambda *_: None)
+    described = indexed.service.tables.describe(indexed.made.ref, SnapshotSelector(), lambda *_: None)
 
     assert described.snapshot is not None
     assert described.global_indexes is None

@@ -115,7 +115,7 @@ def memory_of(layout: Layout, root: Path) -> Memory:
     sizes = [path.stat().st_size for path in sorted((root.parent / "indexes").glob("*/*.index"))]
 
     def held(service: IndexService) -> int:
-        return sum(each["bytes"] for name, each in service.cache_statistics().items() if name != "plans")
+        return sum(each["bytes"] for name, each in service.caches.statistics().items() if name != "plans")
 
     with closing(open_service(root)) as service:
         ref = TableRef("golden", DATABASE, TABLE)
@@ -147,10 +147,10 @@ def test_what_filters_on_indexed_columns_ask_is_open_before_they_ask(service: In
     version = service.resolve(ref, SnapshotSelector())
     columns = {each.column for each in version.schema.options.file_indexes} & set(version.schema.by_name)
 
-    service.warm(version)
-    warm = service.cache_statistics()["manifests"]["bytes"]
+    service.caches.warm(version)
+    warm = service.caches.statistics()["manifests"]["bytes"]
     for column in sorted(columns):
         service.plan(ref, PlanRequest(filter=f"{column} IS NOT NULL AND {column} = {column}"))
 
     assert columns
-    assert service.cache_statistics()["manifests"]["bytes"] == warm
+    assert service.caches.statistics()["manifests"]["bytes"] == warm

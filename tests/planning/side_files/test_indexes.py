@@ -131,7 +131,7 @@ def test_segments_of_large_payloads_hold_few_files_each(two_segments: MadeTable,
     with closing(counted_service(tmp_path, reads)) as service:
         plan = made.plan(service, "id = 1")
         fetched = len(reads.taken())
-        caches = service.cache_statistics()
+        caches = service.caches.statistics()
         again = made.plan(service, "id = 0 AND place > 60")
 
     assert names_of(plan.files) == [str(file) for file in range(1, TWO_SEGMENTS, 2)]
@@ -199,7 +199,7 @@ def test_two_plans_at_a_time_fetch_payloads_once(beside: Beside) -> None:
 
     def hold_up(read: Read) -> None:
         later = threading.Event()
-        while read.start and not beside.service.cache_statistics()["file_indexes"]["waits"]:
+        while read.start and not beside.service.caches.statistics()["file_indexes"]["waits"]:
             assert not later.wait(0.001)
 
     beside.reads.before = hold_up
@@ -217,7 +217,7 @@ def test_two_plans_at_a_time_read_files_once(make_beside: MakeBeside, index: Cal
 
     def hold_up(_: Read) -> None:
         later = threading.Event()
-        while not beside.service.cache_statistics()["file_indexes"]["waits"]:
+        while not beside.service.caches.statistics()["file_indexes"]["waits"]:
             assert not later.wait(0.001)
 
     beside.reads.before = hold_up
@@ -336,7 +336,7 @@ class TestReach:
         with ThreadPoolExecutor(2) as pool:
             first = pool.submit(impatient)
             second = pool.submit(self.places, version, UNBOUNDED)
-            while not beside_small.service.cache_statistics()["file_indexes"]["waits"]:
+            while not beside_small.service.caches.statistics()["file_indexes"]["waits"]:
                 assert not second.done()
             cancellation.cancel()
             may_end.set()

@@ -133,7 +133,7 @@ def test_a_manifest_weighs_more_once_its_indexes_were_asked(made: MadeTable, tmp
     with closing(open_service(tmp_path)) as service:
 
         def weight() -> int:
-            return service.cache_statistics()["manifests"]["bytes"]
+            return service.caches.statistics()["manifests"]["bytes"]
 
         made.plan(service)
         unasked = weight()
@@ -151,12 +151,12 @@ def test_what_grows_in_the_cache_never_passes_its_capacity(
 ) -> None:
     with closing(open_service(tmp_path)) as service:
         made.plan(service, "number = 5000")
-        whole = service.cache_statistics()["manifests"]["bytes"]
+        whole = service.caches.statistics()["manifests"]["bytes"]
     capacity = int(share * whole)
     with closing(open_service(tmp_path, cache_bytes=CacheBytes(manifests=capacity, plans=0))) as service:
         for number in range(5000, 5005):
             assert not made.plan(service, f"number = {number}").files
-            held = service.cache_statistics()["manifests"]
+            held = service.caches.statistics()["manifests"]
             assert held["bytes"] + held["in_flight"] <= capacity == held["capacity"]
 
 

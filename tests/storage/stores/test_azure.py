@@ -95,7 +95,7 @@ def test_an_outage_fails_plans_until_it_ends(
     assert diagnosis(URLS[0]).outcome == "failed"
 
     with azurite.serve(tmp_path, urlsplit(endpoint).port or 0), closing(service):
-        service.clear_caches()
+        service.caches.clear()
         assert names(service.plan(table, request)) == before
 
 
