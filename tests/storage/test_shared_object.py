@@ -14,7 +14,7 @@ from app.storage.shared_object import object_name, read_object, write_object
 
 KEY = b"a key that nobody else has"
 NAME = object_name(b"first")
-DIGESTS = {2: "b38fbc96a019d6ad"}
+DIGESTS = {3: "b38fbc96a019d6ad"}
 """Of one object, by format."""
 
 

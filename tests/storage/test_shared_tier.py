@@ -268,7 +268,7 @@ def test_a_store_that_answers_again_is_asked_again(tmp_path: Path) -> None:
 
 def test_a_write_that_fails_is_counted_and_reads_go_on(tmp_path: Path) -> None:
     offer(f"{tmp_path}/shared")
-    store = Store.of(tmp_path / "shared", lambda key: Fault.RESET if "2/" in key and armed else None)
+    store = Store.of(tmp_path / "shared", lambda key: Fault.RESET if f"{FORMAT}/" in key and armed else None)
     armed = False
     with store.serving() as options, tier(f"s3://{BUCKET}", options=options) as shared:
         shared.flush()

@@ -33,7 +33,7 @@ from app.work import MappedBytes
 
 _log = logging.getLogger(__name__)
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Format of entries and of objects of the shared tier: the same number means the same content for a file.
 
 Raise it with every change of derived content: fixed bugs, forms and layouts. Forms also have numbers of

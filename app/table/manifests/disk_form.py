@@ -22,9 +22,9 @@ from app.table.records.columns import NameLists, OptionalIntegers
 from app.types import BytesColumn
 
 _WHOLE: Final = "whole"
-# A struct is stored without its class, which the names of its members identify.
-_BY_MEMBERS: Final[dict[tuple[str, ...], type]] = {
-    tuple(member.name for member in fields(of_arrays)): of_arrays
+# An object of these is stored as a struct within one whose only member has the name of its class.
+_CLASSES: Final[dict[str, type]] = {
+    of_arrays.__name__: of_arrays
     for of_arrays in (BytesColumn, StatisticsColumns, OptionalIntegers, NameLists, ColumnBounds)
 }
 
@@ -75,10 +75,10 @@ def _column(value: object) -> pa.Array:
         case tuple():
             return pa.array([value])
         case dict():
-            members = value
+            return pa.StructArray.from_arrays(list(map(_column, value.values())), names=list(value))
         case _:
             members = {member.name: getattr(value, member.name) for member in fields(cast("Any", value))}
-    return pa.StructArray.from_arrays(list(map(_column, members.values())), names=list(members))
+            return pa.StructArray.from_arrays([_column(members)], names=[type(value).__name__])
 
 
 def _long(values: pa.Array) -> pa.Array:
@@ -92,8 +92,8 @@ def _value(columns: Columns, column: pa.Array) -> Any:
         case pa.StructArray():
             names = tuple(column.type.names)
             members = [_value(columns, column.field(at)) for at in range(len(names))]
-            of_arrays = _BY_MEMBERS.get(names)
-            return dict(zip(names, members, strict=True)) if of_arrays is None else of_arrays(*members)
+            of_arrays = _CLASSES.get(names[0]) if len(names) == 1 else None
+            return dict(zip(names, members, strict=True)) if of_arrays is None else of_arrays(**members[0])
         case pa.LargeListArray():
             values = column.values
             return values if isinstance(values, pa.LargeBinaryArray) else columns.view(values)

@@ -148,7 +148,7 @@ def test_integers_beyond_64_bits_are_not_kept(tmp_path: Path) -> None:
     assert load_value(entry(tmp_path)) is None
 
 
-FORMATS = {2: "b1d18ff15c605abd"}
+FORMATS = {3: "6ce26855cd5f464a"}
 
 
 def test_what_is_decoded_is_of_its_format(golden: GoldenWarehouse) -> None:
