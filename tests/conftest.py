@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["pytest_configure"]
 
+# Until tests are collected: all that is imported stays.
+gc.disable()
+
 # How long an example takes says more of the machine than of the code. `.ci/run`, `make fuzz` and
 # `make mutants` name a profile, which takes the place of the one that is loaded here.
 settings.register_profile("quick", deadline=None, max_examples=25)
@@ -42,7 +45,7 @@ settings.load_profile("quick")
 _SHARED: Final = (
     *("tests/jvm/", "tests/spark/", "tests/jobs/", "tests/explorer/", "tests/proof/test_pairs.py"),
     *("tests/telemetry/test_running_service.py", "tests/telemetry/test_workers.py"),
-    *("tests/test_compose.py", "tests/test_examples.py", "tests/test_getting_started.py"),
+    *("tests/test_examples.py", "tests/test_getting_started.py"),
 )
 """Tests that share a Spark, a browser or a server in another process, so that one worker takes them all."""
 
@@ -101,6 +104,7 @@ class _Collecting:
 def pytest_collection_finish() -> None:
     """What is imported and collected stays, and garbage is not looked for in it."""
     gc.freeze()
+    gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

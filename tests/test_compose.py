@@ -2,14 +2,13 @@
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from compose_spec import PyCompose
 
-from tests.composed import ROOT, Running, composed, running
+from tests.composed import ROOT, composed, running
 from tests.served import PATIENCE_SECONDS, Served
 
 
@@ -30,26 +29,16 @@ def test_what_differs_between_machines_is_a_variable() -> None:
         assert "image: " not in line or "${" in line, line
 
 
-@pytest.fixture(scope="module")
-def catalog(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("composed")
-
-
-@pytest.fixture(scope="module")
-def services(catalog: Path) -> Iterator[Running]:
-    with running(catalog) as started:
-        yield started
-
-
 @pytest.mark.long
-def test_the_service_plans_the_samples_in_the_store(services: Running, catalog: Path) -> None:
-    asked = services.index.client.post(
-        "/v1/main/databases/demo/tables/sessions/plan", json={"filter": "fee = 58.43", "uris": True}
-    ).json()
+def test_the_service_plans_the_samples_in_the_store(tmp_path: Path) -> None:
+    with running(tmp_path) as services:
+        asked = services.index.client.post(
+            "/v1/main/databases/demo/tables/sessions/plan", json={"filter": "fee = 58.43", "uris": True}
+        ).json()
 
     assert (asked["summary"]["files_kept"], asked["summary"]["files_total"]) == (3, 10)
     assert asked["files"][0]["path"].startswith("s3://warehouse/demo.db/sessions/")
-    assert [each.name for each in (catalog / "catalog").iterdir()] == ["catalog.jar"]
+    assert [each.name for each in (tmp_path / "catalog").iterdir()] == ["catalog.jar"]
 
 
 def plan_of_users(replica: Served) -> dict[str, Any]:
@@ -64,14 +53,15 @@ def shared(replica: Served) -> dict[str, int]:
 
 
 @pytest.mark.long
-def test_the_second_replica_takes_what_the_first_has_decoded(services: Running) -> None:
-    first = plan_of_users(services.index)
-    give_up = time.monotonic() + PATIENCE_SECONDS
-    while not shared(services.index)["written"]:
-        assert time.monotonic() < give_up, shared(services.index)
-    with services.starting("second") as replica:
-        second = plan_of_users(replica)
-        state = shared(replica)
+def test_the_second_replica_takes_what_the_first_has_decoded(tmp_path: Path) -> None:
+    with running(tmp_path) as services:
+        first = plan_of_users(services.index)
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while not shared(services.index)["written"]:
+            assert time.monotonic() < give_up, shared(services.index)
+        with services.starting("second") as replica:
+            second = plan_of_users(replica)
+            state = shared(replica)
 
     assert second["files"] == first["files"] != []
     assert state["hits"] > 0
