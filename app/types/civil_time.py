@@ -37,7 +37,7 @@ _CLOCK_PATTERN = r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?"
 _DATE = re.compile(r"([+-]?\d{4,9})-(\d{1,2})-(\d{1,2})", re.ASCII)
 _CLOCK = re.compile(_CLOCK_PATTERN, re.ASCII)
 _TIMESTAMP = re.compile(
-    rf"([+-]?\d{{4,9}}-\d{{1,2}}-\d{{1,2}})(?:[T ]({_CLOCK_PATTERN}))?\s*([A-Za-z+-].{{0,99}})?", re.ASCII
+    rf"([+-]?\d{{4,9}}-\d{{1,2}}-\d{{1,2}})(?:[T ]({_CLOCK_PATTERN})\s*([A-Za-z+-].{{0,99}})?)?", re.ASCII
 )
 _OFFSET = re.compile(r"([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?", re.ASCII)
 # Largest distance of a zone from UTC: the limit of `java.time.ZoneOffset`.
@@ -120,7 +120,7 @@ def read_timestamp(text: str) -> TimestampText:
     """
     parts = _TIMESTAMP.fullmatch(text)
     if parts is None:
-        raise ValueError("not of the form YYYY-MM-DD[THH:MM[:SS[.fraction]]][zone]")
+        raise ValueError("not of the form YYYY-MM-DD[THH:MM[:SS[.fraction]][zone]]")
     clock = read_date(parts.group(1)) * NANOS_PER_DAY
     if parts.group(2) is not None:
         clock += read_clock(parts.group(2))

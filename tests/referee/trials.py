@@ -316,11 +316,13 @@ class Trial:
     ) -> None:
         """Raise WrongAnswerError where a plan is one that a reader must not go by."""
         form = rng.choice((SelectionForm.POSITIONS,) * 3 + (SelectionForm.NONE, SelectionForm.COUNT))
-        kept = self._plan(selector, text, form, over_http=rng.random() < 0.15)
+        kept, warnings = self._plan(selector, text, form, over_http=rng.random() < 0.15)
         self.run.files += len(rows.files)
         self.run.left_out += len(rows.files) - len(kept)
         for each in kept.values():
-            if not (self._processes.warehouse / each.path).exists():
+            # pypaimon up to 2.0.0 may name a directory by another value than the partition that it records.
+            is_told = any(line.startswith("no directory exists") for line in warnings)
+            if not is_told and not (self._processes.warehouse / each.path).exists():
                 raise WrongAnswerError(f"no file is at {each.path}")
         for truth in truths:
             _hold_straight(rows, kept, truth, form)
@@ -397,12 +399,13 @@ class Trial:
 
     def _plan(
         self, selector: Selector, text: str | None, form: SelectionForm, *, over_http: bool
-    ) -> dict[str, Kept]:
+    ) -> tuple[dict[str, Kept], Sequence[str]]:
         if not over_http:
             ref = TableRef(self._warehouse, DATABASE, self._name)
             version = self._service.resolve(ref, selector.asked)
             request = PlanRequest(filter=text, selection=form)
-            return _kept(self._service.plan(version, request))
+            plan = self._service.plan(version, request)
+            return _kept(plan), plan.warnings
         asked = {"filter": text, "selection": form.value}
         for name in ("snapshot_id", "tag", "timestamp_millis", "branch"):
             asked[name] = getattr(selector.asked, name)
@@ -413,7 +416,8 @@ class Trial:
         if answer.status_code != httpx.codes.OK:
             problem = answer.json()
             raise _REFUSALS.get(problem["type"].rpartition(":")[2], WrongAnswerError)(problem["detail"])
-        return {
+        content = answer.json()
+        kept = {
             file["file_name"]: Kept(
                 file["raw_convertible"],
                 file["residual"],
@@ -423,8 +427,9 @@ class Trial:
                 file["first_row_id"],
                 file["path"],
             )
-            for file in answer.json()["files"]
+            for file in content["files"]
         }
+        return kept, content["warnings"]
 
 
 def _kept(plan: Plan) -> dict[str, Kept]:

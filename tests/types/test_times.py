@@ -83,6 +83,12 @@ def test_years_of_other_than_four_digits_have_a_sign(days: int, text: str) -> No
     assert date_text(days) == text
 
 
+def test_a_day_alone_has_no_zone() -> None:
+    assert read_timestamp("1970-01-01") == TimestampText(0, None)
+    with pytest.raises(ValueError, match="not of the form"):
+        read_timestamp("1970-01-01+05:30")
+
+
 @pytest.mark.parametrize(
     ("zone", "hours"),
     [
