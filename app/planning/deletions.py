@@ -14,8 +14,8 @@ from app.errors import CorruptIndexError, FileMissingError, PaimonIndexError, Sn
 from app.observation import FileFormat, observer
 from app.planning.request.filters import NamedPartition
 from app.planning.request.requests import DeletionsRequest, SelectionForm
-from app.planning.version.contents import UNKNOWN_CARDINALITY, VectorPlaces
 from app.planning.version.files import Files
+from app.planning.version.vector_places import UNKNOWN_CARDINALITY, VectorPlaces
 from app.planning.version.version import IndexSource, Version
 from app.table.manifests import IndexEntry
 from app.types import Json

@@ -16,7 +16,7 @@ from app.deletion_vectors import DeletionVector
 from app.planning.deletions import load_vectors
 from app.planning.plan.file_plan import ExplainStep, SkipStep
 from app.planning.plan.state import PlanState
-from app.planning.version.contents import UNKNOWN_CARDINALITY
+from app.planning.version.vector_places import UNKNOWN_CARDINALITY
 from app.planning.version.version import Version
 from app.types.roaring import Positions
 from app.work import check_deadline

@@ -1,56 +1,41 @@
 """Contents of a table's versions: files, places of deletion vectors, hash indexes, and their cache.
 
 Most commits add a manifest and remove no file. Then the files of the other manifests keep their numbers, and
-only the new manifest is decoded. Of large tables, the disk has the files, for processes that start later: one
-entry per table and branch, rewritten when it lacks many files.
+only the new manifest is decoded.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress
-from typing import Final, Self
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from app.global_index import KINDS
 from app.planning.version.files import FileColumns, Files
-from app.storage import TierEntry
+from app.planning.version.vector_places import VectorPlaces
+from app.planning.version.version_files import (
+    FORM,
+    LEAST_FILES,
+    VersionFiles,
+    open_version_files,
+    store_version_files,
+)
 from app.table import POSTPONED_BUCKET, ResolvedSnapshot, Table, TableSchema
 from app.table.manifests import (
     Derived,
     IndexEntry,
     Manifest,
     ManifestFile,
-    live_and_removing,
     live_rows,
-    load_value,
-    removes_files,
-    store_value,
 )
-from app.types import BytesColumn, own_bytes
+from app.types import BytesColumn
 from app.types.digest import content_digest
-from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, IndexFileMeta
-
-FORM: Final = "live files 1"
-"""Name of the entry among everything derived from a table."""
-
-LEAST_FILES: Final = 10_000
-"""Gathering fewer files from manifests takes no longer than reading the entry."""
-# An entry is rewritten when it lacks more than one file in this many.
-_NEW_SHARE: Final = 8
-_BYTES_OF_KEY: Final = 300
-
-UNKNOWN_CARDINALITY: Final = -1
-
-_NONE: Final = -1
-_MEMORY_PER_PLACE: Final = 400
+from app.types.index_files import DELETION_VECTORS, HASH, IndexFileMeta
 
 _MEMORY_PER_INDEX_FILE = 1_000
 
@@ -71,142 +56,6 @@ class NeededManifests:
     def digest(self) -> str:
         """Key of the set of needed manifests."""
         return content_digest(self.are_needed.tobytes())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class VersionFiles:
-    """Files of a version, hidden ones included. The first ``on_disk`` of them are in the entry."""
-
-    keys: Sequence[ManifestFile]
-    columns: FileColumns
-    removing: Sequence[int]
-    on_disk: int = 0
-
-    @classmethod
-    def of(
-        cls, keys: Sequence[ManifestFile], manifests: Sequence[Manifest], other: VersionFiles | None = None
-    ) -> Self:
-        """Gather the files of a version, starting from those of another version."""
-        shared = 0 if other is None else _common(keys, other.keys)
-        if (
-            other is None
-            or any(at >= shared for at in other.removing)
-            or any(map(removes_files, manifests[shared:]))
-        ):
-            # A removal may hit any manifest before it, so nothing of the other version can be kept.
-            live, removing = live_and_removing(manifests)
-            return cls(keys, FileColumns.of(manifests, live), removing)
-        before, added = other.columns.first(shared), manifests[shared:]
-        on_disk = min(other.on_disk, len(before))
-        if not added:
-            return cls(keys, before, other.removing, on_disk)
-        # A manifest that removes files may precede the one that adds them.
-        rows = live_rows([manifests[at] for at in (*other.removing, *range(shared, len(keys)))])
-        rows = rows[len(other.removing) :]
-        return cls(keys, before.followed_by(FileColumns.of(added, rows)), other.removing, on_disk)
-
-    def is_of(self, keys: Sequence[ManifestFile]) -> bool:
-        """Return True if the version whose manifests have these keys has these files."""
-        return len(keys) == len(self.keys) == _common(keys, self.keys)
-
-    @property
-    def nbytes(self) -> int:
-        """Estimated bytes of memory."""
-        return self.columns.nbytes + _BYTES_OF_KEY * len(self.keys)
-
-
-def open_version_files(entry: TierEntry) -> VersionFiles | None:
-    """Read an entry, mapping its columns. Return None if there is none."""
-    stored = load_value(entry)
-    if stored is None:
-        return None
-    starts, is_partial = stored["starts"], stored["some"]
-    ends = np.cumsum(np.diff(starts)[is_partial])[:-1]
-    pieces = iter(np.split(stored["rows"], ends))
-    columns = FileColumns(
-        rows=tuple(next(pieces) if chosen else None for chosen in is_partial.tolist()),
-        starts=starts,
-        partitions=stored["partitions"],
-        **stored["columns"],
-    )
-    names = (name.decode(errors="surrogatepass") for name in stored["names"])
-    keys = tuple(zip(names, stored["sizes"].tolist(), strict=True))
-    return VersionFiles(keys, columns, stored["removing"].tolist(), on_disk=len(columns))
-
-
-def store_version_files(entry: TierEntry, files: VersionFiles) -> VersionFiles:
-    """Write an entry, unless it has most of the files."""
-    columns = files.columns
-    missing = len(columns) - files.on_disk
-    if len(columns) < LEAST_FILES or missing * _NEW_SHARE <= len(columns):
-        return files
-    partial_rows = [rows for rows in columns.rows if rows is not None]
-    value = {
-        "names": tuple(name.encode(errors="surrogatepass") for name, _ in files.keys),
-        "sizes": np.array([size for _, size in files.keys], np.int64),
-        "removing": np.array(files.removing, np.int64),
-        "starts": columns.starts,
-        "some": np.array([rows is not None for rows in columns.rows], np.bool_),
-        "rows": np.concatenate([np.zeros(0, np.int64), *partial_rows]),
-        "partitions": columns.partitions,
-        "columns": columns.arrays,
-    }
-    store_value(entry, value)
-    return replace(files, on_disk=len(columns))
-
-
-def _common(keys: Sequence[ManifestFile], other_keys: Sequence[ManifestFile]) -> int:
-    # The usual case: all of them. One comparison of lists is fastest.
-    if [*keys[: len(other_keys)]] == [*other_keys]:
-        return len(other_keys)
-    pairs = enumerate(zip(keys, other_keys, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(keys), len(other_keys)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class VectorPlaces:
-    """The deletion vectors of some files."""
-
-    places: tuple[tuple[IndexEntry, DeletionRange], ...]
-    # Shape (vectors,): deleted rows, -1 if the manifest does not count them.
-    cardinalities: NDArray[np.int64]
-    numbers: NDArray[np.int32]  # Shape (files,): each file's vector, -1 for none.
-
-    @classmethod
-    def find(cls, entries: Sequence[IndexEntry], files: Files) -> Self:
-        """Find the vectors of ``files`` in index files. The later of two for one file holds."""
-        places = tuple(
-            (entry, place)
-            for entry in entries
-            if entry.file.index_type == DELETION_VECTORS
-            for place in entry.file.ranges
-        )
-        cardinalities = [
-            UNKNOWN_CARDINALITY if place.cardinality is None else place.cardinality for _, place in places
-        ]
-        # A broadcast number takes no memory.
-        numbers = np.broadcast_to(np.int32(_NONE), len(files))
-        if places:
-            numbers = numbers.copy()
-            names = pa.array([place.data_file.encode() for _, place in places], pa.large_binary())
-            named = np.flatnonzero(pc.is_in(files.names(files.all()), value_set=names))
-            by_file = {
-                (entry.partition, entry.bucket, place.data_file): number
-                for number, (entry, place) in enumerate(places)
-            }
-            numbers[named] = [
-                by_file.get((*files.path(file), files.name(file)), _NONE) for file in named.tolist()
-            ]
-        return cls(places, np.array(cardinalities, np.int64), numbers)
-
-    def deleted_rows(self, numbers: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Count the rows that vectors delete, shape (n,): 0 without a vector, -1 if unknown."""
-        return np.append(self.cardinalities, 0)[numbers]
-
-    @property
-    def nbytes(self) -> int:
-        """Estimated bytes of memory."""
-        return own_bytes(self.numbers) + _MEMORY_PER_PLACE * len(self.places)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from app.file_index.index_kinds import BITMAP
 from app.options.table_options import TableOptions
 from app.planning.request.limits import CacheBytes
-from app.planning.version.contents import UNKNOWN_CARDINALITY, VectorPlaces, VersionContents
+from app.planning.version.contents import VersionContents
 from app.planning.version.files import FileColumns, Files
+from app.planning.version.vector_places import UNKNOWN_CARDINALITY, VectorPlaces
 from app.table import TableSchema
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows

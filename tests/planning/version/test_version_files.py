@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.planning.version import contents
-from app.planning.version.contents import VersionFiles, open_version_files, store_version_files
+from app.planning.version.version_files import VersionFiles, open_version_files, store_version_files
 from app.storage.disk.disk_tier import DiskTier
 from app.storage.tiers import TierEntry, Tiers
 from app.table.manifests.manifest import Manifest
