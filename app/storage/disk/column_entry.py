@@ -31,6 +31,8 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
+from app.work import MappedBytes
+
 _PLACES: Final = struct.Struct("<4Q")
 _CHECKSUM: Final = struct.Struct("<Q")
 # Beginning of a stream's message: a mark, and the number of bytes before the buffers.
@@ -114,7 +116,7 @@ class Columns:
     def _opened(self) -> pa.RecordBatch:
         # The batch is the only memory of a small mapped entry, so few are kept. Others live as long as their
         # entry, which nothing else keeps: a temporary file would stay on the disk with its mapping.
-        if self.held < _BATCH_BYTES:
+        if isinstance(self.data, MappedBytes) and self.held < _BATCH_BYTES:
             return _opened_last(self)
         if not self._batch:
             self._batch.append(_read_batch(self))
