@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["pytest_configure"]
 
-# Until tests are collected: all that is imported stays.
-gc.disable()
-
 # How long an example takes says more of the machine than of the code. `.ci/run`, `make fuzz` and
 # `make mutants` name a profile, which takes the place of the one that is loaded here.
 settings.register_profile("quick", deadline=None, max_examples=25)
@@ -84,10 +81,17 @@ _SECONDS_BETWEEN_LINES: Final = 3.0
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Iterator[None]:
-    """Workers collect in silence, so the first of them says how far it is."""
+    """Collect without looking for garbage, since all that is imported stays, and say how far that is.
+
+    Workers collect in silence, so the first of them says it.
+    """
     if getattr(session.config, "workerinput", {}).get("workerid") == "gw0":
         session.config.pluginmanager.register(_Collecting())
-    return (yield)
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 class _Collecting:
@@ -104,7 +108,6 @@ class _Collecting:
 def pytest_collection_finish() -> None:
     """What is imported and collected stays, and garbage is not looked for in it."""
     gc.freeze()
-    gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
