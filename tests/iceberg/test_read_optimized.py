@@ -20,7 +20,7 @@ from app.iceberg.catalog import IcebergCatalog
 from app.iceberg.plan_tokens import PlanQuestion, PlanToken
 from app.options.table_options import TableOptions
 from app.planning.request.limits import Limits
-from app.planning.version import contents
+from app.planning.version import version_files
 from app.storage.disk.disk_tier import DiskTier
 from app.table.manifests.manifest_entry import ManifestEntry, RowStatistics
 from app.types import DataField, parse_type
@@ -126,7 +126,7 @@ def test_a_plan_of_one_is_none_of_the_other(tmp_path: Path) -> None:
 def test_caches_in_memory_and_on_the_disk_tell_both_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: Sequence[str]
 ) -> None:
-    monkeypatch.setattr(contents, "LEAST_FILES", 0)
+    monkeypatch.setattr(version_files, "LEAST_FILES", 0)
     table = MadeTable.make(tmp_path / "tables", [ID, SCORE], primary_key=[ID], options=WITH_VECTORS)
     made: list[ManifestEntry] = []
     for number in range(3):

@@ -20,7 +20,7 @@ from app.planning.request.requests import (
     TopN,
 )
 from app.planning.service import IndexService
-from app.planning.version import contents
+from app.planning.version import version_files
 from app.storage.disk.disk_tier import DiskTier
 from tests.golden_cases import DATABASE, VersionTable, expected, tables, version_tables
 from tests.golden_checks import KeptFile
@@ -97,7 +97,7 @@ def test_processes_that_follow_one_another_have_the_files_of_each_version(
     table: VersionTable, golden_versions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever version the one before has kept on the disk."""
-    monkeypatch.setattr(contents, "LEAST_FILES", 0)
+    monkeypatch.setattr(version_files, "LEAST_FILES", 0)
     versions = table.expected["versions"]
     for version in [*versions, *reversed(versions)]:
         service = open_service(golden_versions / table.version, disk=DiskTier(tmp_path, 1 << 30))

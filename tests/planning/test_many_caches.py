@@ -155,9 +155,7 @@ def test_plans_are_those_of_a_service_without_caches(
     random = Random(seed)  # noqa: S311
     monkeypatch.setattr("app.planning.side_files.indexes._LEAST_SHARED", random.choice((1, 2, 16)))
     monkeypatch.setattr("app.table.metadata._SHARED_FILES", 1)
-    least_files = random.choice((1, 10_000))
-    for module in ("contents", "version_files"):
-        monkeypatch.setattr(f"app.planning.version.{module}.LEAST_FILES", least_files)
+    monkeypatch.setattr("app.planning.version.version_files.LEAST_FILES", random.choice((1, 10_000)))
     root = tmp_path / "warehouse"
     root.mkdir()
     table, machine = Table(MadeTable.make(root, [ID, CAT]), random), Machine(tmp_path, random)

@@ -20,8 +20,8 @@ from app.planning.version.files import FileColumns, Files
 from app.planning.version.vector_places import VectorPlaces
 from app.planning.version.version_files import (
     FORM,
-    LEAST_FILES,
     VersionFiles,
+    are_many,
     open_version_files,
     store_version_files,
 )
@@ -162,7 +162,7 @@ def read_contents(
     def read() -> VersionContents:
         keys = table.metadata.manifest_files(resolved)
         newest = ("files", table.reader.storage.name, resolved.directory)
-        is_large = sum(map(len, manifests)) >= LEAST_FILES
+        is_large = are_many(sum(map(len, manifests)))
         entry = table.metadata.entry_of_versions(resolved, FORM) if is_large else None
         files: VersionFiles | None = cache.get(newest)
         before: FileColumns | None = None

@@ -76,6 +76,11 @@ class VersionFiles:
         return self.columns.nbytes + _BYTES_OF_KEY * len(self.keys)
 
 
+def are_many(files: int) -> bool:
+    """Return True if reading the entry takes less time than gathering so many files."""
+    return files >= LEAST_FILES
+
+
 def open_version_files(entry: TierEntry) -> VersionFiles | None:
     """Read an entry, mapping its columns. Return None if there is none."""
     stored = load_value(entry)
@@ -99,7 +104,7 @@ def store_version_files(entry: TierEntry, files: VersionFiles) -> VersionFiles:
     """Write an entry, unless it has most of the files."""
     columns = files.columns
     missing = len(columns) - files.on_disk
-    if len(columns) < LEAST_FILES or missing * _NEW_SHARE <= len(columns):
+    if not are_many(len(columns)) or missing * _NEW_SHARE <= len(columns):
         return files
     partial_rows = [rows for rows in columns.rows if rows is not None]
     value = {

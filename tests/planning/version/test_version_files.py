@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.planning.version import contents, version_files
+from app.planning.version import version_files
 from app.planning.version.version_files import VersionFiles, open_version_files, store_version_files
 from app.storage.disk.disk_tier import DiskTier
 from app.storage.tiers import TierEntry, Tiers
@@ -121,7 +121,6 @@ def manifests() -> list[Manifest]:
 
 @pytest.fixture(autouse=True)
 def _keeps_small_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contents, "LEAST_FILES", 1)
     monkeypatch.setattr(version_files, "LEAST_FILES", 1)
 
 
