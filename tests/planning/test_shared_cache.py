@@ -44,9 +44,9 @@ KEY = b"0123456789abcdef"
 FILES, MANIFESTS = 80, 4
 EVENTS = TableRef("golden", DATABASE, TABLE)
 FILTERS = ["id = 5", "id IN (7, 100000)", "id = 5 OR day = DATE '2024-01-01'", "cat = 3"]
-DIGESTS = {2: ["c5635c9d28265831", "924b882f24d0f404"]}
+DIGESTS = {3: ["ebe25c57df488c69", "a28b287b26ac4d0d"]}
 """Of layouts of entries, by format: of tables with indexes beside and embedded."""
-VALUES = {2: "77e871e58093898b"}
+VALUES = {3: "f6a30f365a070dba"}
 """Of what is in the entries of :data:`PLAIN`, by format."""
 PLAIN = ("append_sidecar", ["valid", "rank_no = 5", "fee = 58.43", "session_no = 7"])
 """A golden table, and filters that each ask for one index of a file, since several lie there in any order."""
