@@ -23,6 +23,8 @@ _LEAST_BYTES: Final = 1 << 10
 _MOST_LENGTH_BYTES: Final = 5
 _SPARE: Final = 1.05
 _FIRST_BYTES: Final = 4 << 20
+# Inverse of the part of a file that tells how large the strings of the rest are.
+_TELLING: Final = 16
 # Bit of a byte of a number that more bytes follow.
 _MORE: Final = 0x80
 
@@ -46,9 +48,10 @@ class Lifted:
             return block
         expanded = bytes(block.expanded)
         if (least := self.nbytes + len(expanded)) > len(self._data):
-            # At the second time as many as it takes if the rest of the file has as many strings.
-            expected = int(_SPARE * self._size * least / block.offset) if self.nbytes else 0
-            self._reserve(max(least, min(_FIRST_BYTES, self._size), expected))
+            # The first blocks may differ from the others; later the rest is like what was read.
+            is_telling = _TELLING * block.offset >= self._size
+            expected = int(_SPARE * self._size * least / block.offset) if is_telling else 2 * least
+            self._reserve(max(least, min(_FIRST_BYTES, self._size), expected if self.nbytes else 0))
         kept: list[bytes] = []
         behind = 0
         content = np.frombuffer(expanded, np.uint8)

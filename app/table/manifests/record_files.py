@@ -38,13 +38,21 @@ def read_apart(
     kind = _columnar_kind(data)
     if kind is not None:
         return take_out(read_columnar(kind, data, expected).pieces, *path)
+    found = _read_lifted(data, expected, path, start)
+    # Otherwise other fields have bytes as those that the column begins with, or the file is damaged.
+    return found or take_out(avro.read_pieces(data, expected), *path)
+
+
+def _read_lifted(
+    data: Buffer, expected: RecordOf, path: Sequence[str], start: bytes
+) -> tuple[RecordColumns, BytesColumn] | None:
+    """Read records without decoding the strings of the column. None if not all of them can be told."""
     lifted = Lifted(start, len(data))
     with suppress(CorruptMetadataError):
         records, column = take_out(avro.read_pieces(data, expected, lifted), *path)
         if (whole := lifted.put_back(column)) is not None:
             return records, whole
-    # Other fields have bytes as those that the column begins with, or the file is damaged.
-    return take_out(avro.read_pieces(data, expected), *path)
+    return None
 
 
 def read_whole(data: Buffer, expected: RecordOf) -> WholeRecords:

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError, PaimonIndexError
-from app.table.avro.container import read_pieces
+from app.table.avro.container import AvroBlock, read_pieces
 from app.table.avro.lifting import Lifted
 from app.table.manifests.manifest_entry import EMBEDDED, INDEX_START, RECORD
 from app.table.manifests.record_files import read_apart
 from app.table.records.columns import RecordColumns, take_out
+from app.table.records.expansion import claiming
 from app.types import BytesColumn
 from tests.examples import examples
 from tests.table.avro.test_container import long
@@ -63,6 +64,19 @@ def test_strings_are_adjacent_and_alone() -> None:
 
     assert len(column.data) == column.lengths.sum()
     assert column.starts.tolist() == [0, *column.lengths.cumsum().tolist()[:-1]]
+
+
+def test_a_small_first_block_does_not_tell_how_much_a_file_takes() -> None:
+    claims: list[int] = []
+    large = long(len(LARGE)) + LARGE
+    taken = Lifted(INDEX_START, 40 << 20)
+
+    with claiming(claims.append):
+        taken.without_strings(AvroBlock(1_000, 3_000, large * 3_000))
+        taken.without_strings(AvroBlock(20_000, 3_000, large * 3_000))
+
+    assert taken.nbytes == 6_000 * len(LARGE)
+    assert max(claims) <= 4 * taken.nbytes
 
 
 def test_marks_that_are_missing_are_noticed() -> None:
