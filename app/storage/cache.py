@@ -7,14 +7,17 @@ claims memory first (:mod:`app.work.ledger`).
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Generic, TypeAlias, TypeVar
+
+from cachetools import LRUCache
 
 from app.described import DESCRIBED
 from app.errors import DeadlineExceededError, MemoryShortError, release_frames
@@ -124,9 +127,8 @@ class ByteCache(Generic[_Item]):
         self._weigh = weigh
         self._lighten = lighten
         self._lock = threading.Lock()
-        # Least recently used first.
-        self._objects: OrderedDict[Hashable, _Entry[_Item]] = OrderedDict()
-        self._weight = 0
+        # It never evicts by itself, because _make_room() decides.
+        self._objects: LRUCache[Hashable, _Entry[_Item]] = LRUCache(math.inf, attrgetter("weight"))
         self._in_flight: dict[Hashable, _Flight[_Item]] = {}
         self._claimed = 0
         LEDGER.add(self)
@@ -152,7 +154,7 @@ class ByteCache(Generic[_Item]):
         return items
 
     def keeps(self, key: Hashable, item: _Item) -> bool:
-        """Return True if the cache holds this very object. This does not count as a use."""
+        """Return True if the cache holds this very object."""
         with self._lock:
             entry = self._objects.get(key)
             return entry is not None and entry.item is item
@@ -213,13 +215,12 @@ class ByteCache(Generic[_Item]):
         """Drop all objects. The results of loads in flight are not cached. Keep the counters."""
         with self._lock:
             self._objects.clear()
-            self._weight = 0
             self._in_flight.clear()
 
     @property
     def weight(self) -> int:
         """Bytes of all cached objects."""
-        return self._weight
+        return int(self._objects.currsize)
 
     def shrink(self, weight: int, *, unused_seconds: float = 0) -> None:
         """Evict objects until the rest weighs at most ``weight``. Spares those used in the last seconds."""
@@ -232,7 +233,7 @@ class ByteCache(Generic[_Item]):
         with self._lock:
             return CacheState(
                 entries=len(self._objects),
-                bytes=self._weight,
+                bytes=self.weight,
                 in_flight=self._claimed,
                 capacity=capacity,
                 hits=self._hits,
@@ -247,10 +248,11 @@ class ByteCache(Generic[_Item]):
         return self.capacity if self._shared is None else self._shared.reach(self.name)
 
     def _used(self, key: Hashable, now: float) -> _Entry[_Item] | None:
-        entry = self._objects.get(key)
-        if entry is not None:
-            entry.used_at = now
-            self._objects.move_to_end(key)
+        try:
+            entry = self._objects[key]
+        except KeyError:
+            return None
+        entry.used_at = now
         return entry
 
     def _keep_all(self, loaded: Mapping[Any, tuple[_Item, int]]) -> None:
@@ -264,31 +266,27 @@ class ByteCache(Generic[_Item]):
 
     def _keep(self, key: Hashable, entry: _Entry[_Item], capacity: int) -> None:
         before = self._objects.pop(key, None)
-        if before is not None:
-            self._weight -= before.weight
         free = capacity - entry.weight
         if free >= 0:
             # A cached object that grew stays, even if recently used ones must be evicted for it.
             self._make_room(free, RECENT_SECONDS if before is None else 0)
-        if self._weight > free:
+        if self.weight > free:
             self._rejected += 1
-            return
-        self._objects[key] = entry
-        self._weight += entry.weight
+        else:
+            self._objects[key] = entry
 
     def _make_room(self, weight: int, unused_seconds: float) -> None:
         latest = time.monotonic() - unused_seconds
-        while self._objects and self._weight > weight:
-            key, oldest = next(iter(self._objects.items()))
+        while self._objects and self.weight > weight:
+            key, oldest = self._objects.popitem()
             if oldest.used_at > latest:
+                # It becomes the newest. The order of recently used objects does not matter: used_at decides.
+                self._objects[key] = oldest
                 return
-            del self._objects[key]
-            self._weight -= oldest.weight
             if (lighter := self._lighten(oldest.item)) is None:
                 self._evictions += 1
             else:
                 self._objects[key] = _Entry(lighter, self._weigh(lighter), oldest.used_at)
-                self._weight += self._objects[key].weight
 
     def _sort_out(
         self, pending: Mapping[_Key, int], items: dict[_Key, _Item], most: int
