@@ -149,9 +149,9 @@ def read_varints(
     """Decode the varints at given places. Also return where each ends. Raises CorruptIndexError."""
     if len(at) and not 0 <= int(at.min()) <= int(at.max()) < len(data):
         raise CorruptIndexError("expected a number of varying width, found none")
-    numbers = data[at].astype(np.int64)
-    if int(numbers.max(initial=0)) < _CONTINUES:
-        return numbers, at.astype(np.int64) + 1
+    firsts = data[at]
+    if int(firsts.max(initial=0)) < _CONTINUES:
+        return firsts.astype(np.int64), np.add(at, 1, dtype=np.int64)
     numbers, ends = np.zeros(len(at), np.int64), at.astype(np.int64)
     going = np.arange(len(at))
     for place in range(_LONGEST_VARINT):

@@ -46,7 +46,7 @@ VerdictTrace: TypeAlias = "Callable[[BoundLeaf, NDArray[np.int64], Verdicts, Col
 # Up to this many literals, comparing each is faster than searching.
 _FEW: Final = 4
 # Selecting the bounds of one file takes about as long as judging this many.
-_SELECTING_COSTS: Final = 8
+_SELECTING_COSTS: Final = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)

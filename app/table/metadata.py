@@ -204,6 +204,11 @@ class TableMetadata:
         return tiers.entry(self._storage.place, resolved.directory, None, _for_this_release(label))
 
     @property
+    def is_on_disk(self) -> bool:
+        """True if values derived from manifests are on this machine's disk."""
+        return self._reader.tiers.directory is not None
+
+    @property
     def is_shared(self) -> bool:
         """True if several processes share values derived from manifests."""
         return self._reader.tiers.store is not None

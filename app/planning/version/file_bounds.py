@@ -97,6 +97,9 @@ class FileBounds:
         key = (read.__name__, column.id, version.schema.digest)
         for number, _, rows in all_files.by_manifest(files):
             manifest = all_files.manifests[number]
+            if self._are_few(manifest, key, len(rows)):
+                pieces.append(read(manifest, rows, column=column, schema_of=version.file_schema))
+                continue
             make = partial(self._read, read, column, number, manifest, key)
             # Kept with the manifest, in its cache, so that a new version decodes new manifests only.
             whole = manifest.derived.get_or_make(key, make, lambda bounds: bounds.nbytes)
@@ -113,6 +116,15 @@ class FileBounds:
         if column.type.root is TypeRoot.TIMESTAMP:
             return in_other_zones(bounds, self.have_clocks_of_any_zone(column, files))
         return bounds
+
+    def _are_few(self, manifest: Manifest, key: tuple[str, int, str], count: int) -> bool:
+        """Return True if bounds of so many files are read alone, in place of those of the whole manifest."""
+        asked = (*key, "asked")
+        if key in manifest.derived or asked in manifest.derived or self.version.table.metadata.is_on_disk:
+            return False
+        # A first plan needs no others. The second one reads all, and keeps them.
+        manifest.derived.get_or_make(asked, lambda: True, lambda _: 0)
+        return 2 * count <= len(manifest)
 
     def have_clocks_of_any_zone(self, column: DataField, files: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return True for ascending ``files`` whose bounds of a column may be in the writer's local time."""

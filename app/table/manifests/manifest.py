@@ -63,6 +63,9 @@ class Derived:
         item: _Made = entry[0]
         return item
 
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._made
+
     @property
     def nbytes(self) -> int:
         """Memory of all values in bytes."""

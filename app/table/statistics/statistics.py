@@ -158,7 +158,7 @@ def value_bounds(
     A column added to the table after a file was written is known to be all null in it.
     """
     stored, listed = manifest.value_statistics, manifest.value_statistics_columns
-    gathered, counted = stored_rows or StatisticsRows(), np.diff(stored.null_count_starts)
+    counted = np.diff(stored.null_count_starts)
 
     def read(selected: NDArray[np.int64]) -> ColumnBounds:
         first = int(selected[0])
@@ -169,7 +169,7 @@ def value_bounds(
             columns = [*columns, *_ROW_TRACKING.values()]
         # An old file has no slot for a later column; other missing slots may just not be stored.
         absent = column.id not in file_schema.by_id
-        return _read_slot(manifest, stored, selected, columns, column, gathered, null_if_missing=absent)
+        return _read_slot(manifest, stored, selected, columns, column, stored_rows, null_if_missing=absent)
 
     written = listed.codes, manifest.write_columns.codes
     layouts = manifest.schema_ids, *written, stored.say_nothing, counted
@@ -205,9 +205,9 @@ def key_bounds(
 
     def read(selected: NDArray[np.int64]) -> ColumnBounds:
         columns = schema_of(int(manifest.schema_ids[selected[0]])).trimmed_primary_keys
-        return _read_slot(manifest, stored, selected, columns, column, gathered, null_if_missing=False)
+        return _read_slot(manifest, stored, selected, columns, column, stored_rows, null_if_missing=False)
 
-    stored, gathered = manifest.key_statistics, stored_rows or StatisticsRows()
+    stored = manifest.key_statistics
     return _read_alike(manifest, rows, (manifest.schema_ids, stored.say_nothing), column, read)
 
 
@@ -252,7 +252,7 @@ def _read_slot(
     rows: NDArray[np.int64],
     columns: Sequence[DataField],
     column: DataField,
-    gathered: StatisticsRows,
+    stored_rows: StatisticsRows | None,
     *,
     null_if_missing: bool,
 ) -> ColumnBounds:
@@ -277,12 +277,15 @@ def _read_slot(
     # One layout is read at once, so its first row identifies the selection.
     selection = int(rows[0]), len(columns)
     unreadable, nowhere = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
-    low, has_low = gathered.of(stored.min_values, rows, ("low", *selection), name_of).read(
-        slot, written, unreadable
-    )
-    high, has_high = gathered.of(stored.max_values, rows, ("high", *selection), name_of).read(
-        slot, written, unreadable
-    )
+
+    def ends(name: str, values: BytesColumn) -> tuple[Values, NDArray[np.bool_]]:
+        if stored_rows is None:
+            gathered = RowColumns(values.take(rows), len(columns), name_of)
+        else:
+            gathered = stored_rows.of(values, rows, (name, *selection), name_of)
+        return gathered.read(slot, written, unreadable)
+
+    (low, has_low), (high, has_high) = ends("low", stored.min_values), ends("high", stored.max_values)
     return ColumnBounds(cast(low), cast(high), has_low, has_high, null_count, row_count, nowhere, unreadable)
 
 

@@ -3,11 +3,13 @@
 import json
 import math
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from app.planning.plan.answers import Plan
 from app.table.manifests.manifest_entry import FileSource, ManifestEntry, RowStatistics
 from app.types import DataField, DataType, parse_type
 from app.types.binary_row.row import serialize_row
@@ -230,3 +232,38 @@ def test_files_may_store_row_ids_behind_their_columns(
     table.commit(TRACKED)
 
     assert names_of(table.plan(warehouse.service, condition).files) == [f"{name}.parquet" for name in kept]
+
+
+def answers(plan: Plan) -> list[object]:
+    return [(file.path, file.residual, file.explain) for file in plan.files]
+
+
+def test_bounds_that_are_read_for_few_files_are_those_of_all(tmp_path: Path) -> None:
+    columns = [ID, TEXT, RATIO]
+    made = MadeTable.make(tmp_path, columns)
+    # Statistics of three layouts by turns, so that few files of a manifest are of any of them.
+    by_turns = [
+        statistics({ID: [at, None], TEXT: [b"%03d" % at]})
+        if at % 3
+        else statistics({TEXT: [b"%03d" % at], RATIO: [at / 2]})
+        for at in range(120)
+    ]
+    made.commit(
+        [
+            entry(file_name=f"{at}.parquet", row_count=2, **(no_statistics() if at % 7 == 6 else stated))
+            for at, stated in enumerate(by_turns)
+        ]
+    )
+    conditions = [
+        f"{first} AND {second}"
+        for first in ("text > '085'", "id > 70", "ratio BETWEEN 7 AND 11.5")
+        for second in ("id IS NULL", "id = 21", "ratio > 9", "text LIKE '01%'", "text <> '075'")
+    ]
+
+    with closing(open_service(tmp_path)) as warm:
+        for column in ("id IS NULL", "text > ''", "ratio > 0"):
+            made.plan(warm, column)
+        for condition in conditions:
+            with closing(open_service(tmp_path)) as fresh:
+                first, second = (answers(made.plan(fresh, condition, explain=True)) for _ in range(2))
+            assert first == second == answers(made.plan(warm, condition, explain=True))
