@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,25 +32,8 @@ from app.work import check_deadline, wait_for
 # Segments from the shared cache are preloaded up to this fraction of their cache.
 _SHARE_OF_CACHE: Final = 2
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _SegmentFiles:
-    """Files of one segment whose indexes are files of their own."""
-
-    side: SideIndexes
-    first: int
-    at: NDArray[np.int64]  # Shape (k,): positions among the requested files.
-    rows: NDArray[np.int64]  # Shape (k,): rows in the manifest.
-
-    def take(self, is_missing: NDArray[np.bool_], stacked: Stacked) -> Stacked:
-        """Convert positions among the rows to those among the requested files, which are not missing."""
-        is_missing[stacked.at] = False
-        return replace(stacked, at=self.at[stacked.at])
-
-    def open_cached(self, requested: WantedIndexes, reach: Reach) -> OpenSegment | None:
-        """Open the segment if nothing of it has to be read, or may be."""
-        opened = self.side.open_cached(self.first, self.rows, requested)
-        return opened if reach is Reach.MACHINE or self.side.is_at_hand(opened) else None
+# A segment's first row, and of its requested files positions among all requested ones, and rows.
+_SegmentFiles: TypeAlias = "tuple[SideIndexes, int, NDArray[np.int64], NDArray[np.int64]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +86,18 @@ class FileIndexes:
                 embedded = _embedded(all_files.manifests[number])
                 yield Stacked(positions[~in_files], embedded, rows[~in_files])
             if in_files.any():
-                side = self._side(number)
-                segments = side.segments(rows[in_files])
+                side, at, rows_beside = self._side(number), positions[in_files], rows[in_files]
                 segments_to_open += (
-                    _SegmentFiles(side, first, positions[in_files][start:stop], rows[in_files][start:stop])
-                    for first, start, stop in segments
+                    (side, first, at[start:stop], rows_beside[start:stop])
+                    for first, start, stop in side.segments(rows_beside)
                 )
-        for segment, opened in self._open_segments(segments_to_open, requested):
-            is_missing = np.ones(len(segment.rows), np.bool_)
+        for (side, _, at, rows), opened in self._open_segments(segments_to_open, requested):
+            is_missing = np.ones(len(rows), np.bool_)
             # A map holds no stack while the next one is loaded, unlike the variable of a loop.
-            yield from map(partial(segment.take, is_missing), segment.side.stacks(opened, self._reach))
+            yield from map(partial(_placed, at, is_missing), side.stacks(opened, self._reach))
             if is_missing.any():
-                is_missing &= ~np.isin(segment.rows, list(segment.side.failures))
-                self._unloaded.update(files[segment.at[is_missing]].tolist())
+                is_missing &= ~np.isin(rows, list(side.failures))
+                self._unloaded.update(files[at[is_missing]].tolist())
 
     def load_shared(self, column: str) -> None:
         """Load from the shared cache the index files that filters on a column need.
@@ -138,17 +120,21 @@ class FileIndexes:
         try:
             for segment in segments:
                 check_deadline()
+                side, first, _, rows = segment
                 reach = self._reach()
-                if (opened := segment.open_cached(requested, reach)) is not None:
+                opened = side.open_cached(first, rows, requested)
+                if reach is Reach.MACHINE or side.is_at_hand(opened):
                     yield segment, opened
                     continue
-                front_bytes += len(segment.rows) * FRONT_BYTES
+                # The cache may evict what it has of the segment while the rest is loaded.
+                del opened
+                front_bytes += len(rows) * FRONT_BYTES
                 while len(in_flight) >= self.ahead or (
                     len(in_flight) > 1 and front_bytes > Fronts.most_bytes()
                 ):
-                    front_bytes -= len(in_flight[0][0].rows) * FRONT_BYTES
+                    front_bytes -= len(in_flight[0][0][-1]) * FRONT_BYTES
                     yield _first_opened(in_flight)
-                open_ = partial(segment.side.open, segment.first, segment.rows, requested, reach)
+                open_ = partial(side.open, first, rows, requested, reach)
                 in_flight.append((segment, self.version.source.warehouse.readers.begin(open_)))
             while in_flight:
                 yield _first_opened(in_flight)
@@ -236,6 +222,12 @@ def _first_opened(
 ) -> tuple[_SegmentFiles, OpenSegment]:
     segment, opening = in_flight.popleft()
     return segment, wait_for(opening)
+
+
+def _placed(at: NDArray[np.int64], is_missing: NDArray[np.bool_], stacked: Stacked) -> Stacked:
+    """Convert positions among the rows of a segment to those among the requested files."""
+    is_missing[stacked.at] = False
+    return replace(stacked, at=at[stacked.at])
 
 
 def _single_indexes(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ from app.types import BytesColumn, own_bytes
 from app.work import LEDGER, check_deadline
 
 _Segment = TypeVar("_Segment", HeadSegment, BodySegment)
+_Failures: TypeAlias = "Mapping[int, PaimonIndexError]"
 
 # Reading fewer index files takes no longer than a call to the shared cache. Few manifests have fewer, since
 # the engine merges them.
@@ -48,15 +49,6 @@ _LEAST_SHARED: Final = 16
 
 SEGMENTS_AHEAD: Final = 16
 """Segments of a plan in flight; the payloads read with them take a portion of memory at most."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Loaded:
-    """Result of one load of a segment, shared by the requests that wait for it."""
-
-    segment: Any
-    failures: Mapping[int, PaimonIndexError]
-    fronts: Mapping[int, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +117,15 @@ class SideIndexes:
         if len(self._readable(opened.lacking)):
             key, readable = self._heads_key(first), self._readable(rows)
             # Keyed by all requested rows, not by the missing ones: the cache may evict others meanwhile.
-            loaded = self.source.caches.file_indexes.get_or_load(
+            segment, failures, fronts = self.source.caches.file_indexes.get_or_load(
                 (*key, reach, readable.tobytes()),
                 lambda: self._load_heads(first, readable, reach),
                 line=self.source.warehouse.name,
                 is_kept=lambda _: False,
             )
-            self.failures.update(loaded.failures)
-            self.held[key] = loaded.segment.nbytes
-            opened = OpenSegment.of(first, loaded.segment, rows, requested, loaded.fronts)
+            self.failures.update(failures)
+            self.held[key] = segment.nbytes
+            opened = OpenSegment.of(first, segment, rows, requested, fronts)
         room = LEDGER.portion // SEGMENTS_AHEAD
         for part in opened.parts:
             room -= part.asked_bytes
@@ -169,14 +161,16 @@ class SideIndexes:
         self.held[self._heads_key(first)] = segment.nbytes
         return segment
 
-    def _load_heads(self, first: int, rows: NDArray[np.int64], reach: Reach) -> _Loaded:
+    def _load_heads(
+        self, first: int, rows: NDArray[np.int64], reach: Reach
+    ) -> tuple[HeadSegment, _Failures, Mapping[int, bytes]]:
         segment, entry, key = self._cached_heads(first), self._heads_entry(first), self._heads_key(first)
         lacking = rows[~segment.has(rows - first)]
         if len(lacking) >= _LEAST_SHARED:
             segment = self._shared(key, entry, HeadSegment.restore, segment)
             lacking = rows[~segment.has(rows - first)]
         if reach is not Reach.SOURCE or not len(lacking):
-            return _Loaded(segment, {})
+            return segment, {}, {}
         warehouse, paths = self.source.warehouse, self.paths(lacking)
         room = Fronts.most_bytes()
         expected = len(lacking) * (SMALL_BYTES + FRONT_BYTES) + segment.nbytes
@@ -197,7 +191,7 @@ class SideIndexes:
                 failures |= taken.failures
             self.failures.update(failures)
             segment = self._store(key, entry, segment, segment.at_hand, first)
-        return _Loaded(segment, failures, fronts)
+        return segment, failures, fronts
 
     def _body(self, opened: OpenSegment, part: SegmentPart, reach: Reach) -> BodySegment:
         key, segment, rows = self._body_key(part), self._cached_body(part), self._readable(part.rows)
@@ -205,20 +199,19 @@ class SideIndexes:
             # Popped, so that a front is freed once its payloads are taken.
             fronts = {row: opened.fronts.pop(row) for row in rows.tolist() if row in opened.fronts}
             # Concurrent requests for the same rows share one load.
-            loaded = self.source.caches.file_indexes.get_or_load(
+            segment, failures = self.source.caches.file_indexes.get_or_load(
                 (*key, reach, rows.tobytes()),
                 lambda: self._load_body(part, rows, fronts, reach),
                 line=self.source.warehouse.name,
                 is_kept=lambda _: False,
             )
-            self.failures.update(loaded.failures)
-            segment = loaded.segment
+            self.failures.update(failures)
         self.held[key] = segment.nbytes
         return segment
 
     def _load_body(
         self, of: SegmentPart, rows: NDArray[np.int64], fronts: Mapping[int, bytes], reach: Reach
-    ) -> _Loaded:
+    ) -> tuple[BodySegment, _Failures]:
         segment, entry, first = self._cached_body(of), self._body_entry(of), of.first
         lacking = rows[~segment.fetched[rows - first]]
         if len(lacking) >= _LEAST_SHARED:
@@ -226,7 +219,7 @@ class SideIndexes:
             segment = self._shared(self._body_key(of), entry, of.restore, segment, size)
             lacking = rows[~segment.fetched[rows - first]]
         if reach is not Reach.SOURCE or not len(lacking):
-            return _Loaded(segment, {})
+            return segment, {}
         warehouse, places = self.source.warehouse, lacking - first
         (path,) = self.paths(lacking[:1])
         # Payloads take memory three times: as they are read, in a column, and joined with the others.
@@ -242,7 +235,7 @@ class SideIndexes:
             failures = {int(lacking[at]): why for at, why in failed.items()}
             self.failures.update(failures)
             segment = self._store(self._body_key(of), entry, segment, segment.at_hand | of.whole, first)
-        return _Loaded(segment, failures)
+        return segment, failures
 
     def _cached(
         self,

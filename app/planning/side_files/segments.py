@@ -305,7 +305,6 @@ class OpenSegment:
     """A segment opened for ascending ``rows``."""
 
     rows: NDArray[np.int64]
-    heads: HeadSegment
     lacking: NDArray[np.int64]  # Rows without a head here.
     ready: Sequence[Stacked]  # Files that heads alone decide, and files held as a whole.
     parts: Sequence[SegmentPart]  # The other files.
@@ -343,7 +342,7 @@ class OpenSegment:
                 parts.append(SegmentPart(heads, first, span, listed, at[start:stop], inside))
         else:
             ready.append(Stacked(at, heads.without_payloads, places))
-        return cls(rows, heads, lacking, ready, parts, dict(fronts or {}))
+        return cls(rows, lacking, ready, parts, dict(fronts or {}))
 
 
 def runs(ascending: NDArray[np.int64], size: int) -> Iterator[tuple[int, int, int]]:
