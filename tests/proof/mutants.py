@@ -167,6 +167,12 @@ MUTANTS: Final = (
         "return stated",
     ),
     Mutant(
+        "statistics: bounds of few files are those of others",
+        "planning/version/file_bounds.py",
+        "pieces.append(read(manifest, rows, column=column",
+        "pieces.append(read(manifest, rows - rows[0], column=column",
+    ),
+    Mutant(
         "statistics: slots that are not stored are NULL",
         "table/statistics/statistics.py",
         "absent = column.id not in file_schema.by_id",
