@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from app.errors import (
     DeadlineExceededError,
@@ -21,9 +21,6 @@ from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
 from app.storage.stores import Attempt, Store
 from app.work import LEDGER
-
-# A batch from the page cache takes less than this; from a disk, much more.
-_CACHED_SECONDS: Final = 0.002
 
 # Reading such a gap costs less than another request, from a disk as from an object store.
 _WIDEST_GAP_BYTES = 8 << 10
@@ -122,7 +119,7 @@ class RangeReader:
             self.readers.map(
                 lambda batch: read_in_room(batch, partial(read_batch, {}, batch)),
                 portions(merged, _LOCAL_FILES_AT_ONCE, _LOCAL_BYTES_AT_ONCE),
-                alone_seconds=_CACHED_SECONDS,
+                may_be_quick=True,
             )
             return answers
         for group in portions(merged, _MOST_TOGETHER, min(LEDGER.portion, _BYTES_TOGETHER)):

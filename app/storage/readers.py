@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import copy_context
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from app.work import CORES, LEDGER, Claim, apart, check_deadline, wait_for
 
 _Given = TypeVar("_Given")
 _Loaded = TypeVar("_Loaded")
 
-# Maximum number of threads that read from a disk for one request; only object stores gain from more.
-_MOST_ON_DISK = 16
+# Handing a load over to another thread takes longer than a load from memory, and less than one from a disk.
+_QUICK_SECONDS: Final = 0.002
 
 # Loads judged together at least: the first may have to wait for memory from the system.
-_FEWEST_ALONE = 8
+_FEWEST_ALONE: Final = 8
 
 
 class Readers:
@@ -45,14 +45,14 @@ class Readers:
         load: Callable[[_Given], _Loaded],
         items: Iterable[_Given],
         *,
-        alone_seconds: float = 0,
+        may_be_quick: bool = False,
         claimed_bytes: int = 0,
     ) -> list[_Loaded]:
         """Apply ``load`` to each item in parallel. Return results in order.
 
-        ``alone_seconds``: helpers join once loads take longer than this on average, since handing over costs
-        more than very short loads. ``claimed_bytes``: memory that each load claims, which bounds the helpers,
-        since waiting for memory costs time. Raises the error of a load. Loads not started then never start.
+        ``may_be_quick``: helpers join once loads turn out to take longer than from memory. ``claimed_bytes``:
+        memory that each load claims, which bounds the helpers, since waiting for memory costs time. Raises
+        the error of a load. Loads not started then never start.
         """
         pending = deque(enumerate(items))
         loaded: dict[int, _Loaded] = {}
@@ -77,17 +77,17 @@ class Readers:
                 pending.clear()
 
         def call_helpers() -> None:
-            most = min(self._threads, _MOST_ON_DISK) if alone_seconds else self._threads
-            claiming = LEDGER.startable // max(1, claimed_bytes)
-            count_of_helpers = min(most - 1, len(pending), max(0, claiming - 1))
-            helpers.extend(self._pool.submit(copy_context().run, help_out) for _ in range(count_of_helpers))
+            most = min(self._threads, LEDGER.startable // max(1, claimed_bytes)) - 1
+            helpers.extend(
+                self._pool.submit(copy_context().run, help_out) for _ in range(min(most, len(pending)))
+            )
 
         started = time.perf_counter()
-        if not alone_seconds:
+        if not may_be_quick:
             call_helpers()
         try:
             while load_next():
-                patience = alone_seconds * max(len(loaded), _FEWEST_ALONE)
+                patience = _QUICK_SECONDS * max(len(loaded), _FEWEST_ALONE)
                 if not helpers and time.perf_counter() - started > patience:
                     call_helpers()
         finally:

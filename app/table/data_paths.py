@@ -52,8 +52,7 @@ class DataPaths:
 
     def existing(self, partitions: Sequence[bytes]) -> list[list[str]]:
         """Return the directories of each partition that exist. Unseen if there is one possible name."""
-        # If one takes longer, directories are being listed, which is better done in parallel.
-        return self.reader.readers.map(self._existing, partitions, alone_seconds=0.001)
+        return self.reader.readers.map(self._existing, partitions, may_be_quick=True)
 
     def _existing(self, partition: bytes) -> list[str]:
         found = [self.paths.root]

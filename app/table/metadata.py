@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -42,8 +41,6 @@ _Made = TypeVar("_Made")
 _LARGE_BYTES: Final = 8 << 20
 
 _SMALL_BYTES: Final = 1 << 20
-# A local disk answers within this time; starting threads for less would cost more than the read.
-_QUICK_SECONDS: Final = 0.005
 
 # The manifests of one version hold at most a quarter of the cache; the rest is spilled and mapped.
 _SHARE_OF_CACHE: Final = 4
@@ -360,8 +357,6 @@ class TableMetadata:
         missing = {file: key for file, key in zip(files, keys, strict=True) if key not in loaded}
         total = sum(size or 0 for _, size in missing)
         in_shared_tier = len(missing) >= _SHARED_FILES or total >= _SHARED_BYTES
-        is_quick = self._storage.is_local and total <= _SMALL_BYTES
-        readers, alone_seconds = self._reader.readers, _QUICK_SECONDS if is_quick else 0
 
         def load(file: MetadataFile) -> _Parsed:
             return self._get(cache, file, decoding, budget, in_shared_tier=in_shared_tier)
@@ -369,16 +364,17 @@ class TableMetadata:
         # Each file waits for its own memory; as one piece of work, all but the first would be refused.
         with apart():
             read: list[_Parsed] = []
-            with suppress(MemoryShortError):
-                read = readers.map(
-                    load,
-                    missing,
-                    alone_seconds=alone_seconds if at_once else math.inf,
-                    claimed_bytes=max((_claimed_bytes(size) for _, size in missing), default=0),
-                )
+            if at_once:
+                with suppress(MemoryShortError):
+                    read = self._reader.readers.map(
+                        load,
+                        missing,
+                        may_be_quick=self._storage.is_local and total <= _SMALL_BYTES,
+                        claimed_bytes=max((_claimed_bytes(size) for _, size in missing), default=0),
+                    )
             # Those that were loaded are cached; the others may fit one after the other.
             read = read or list(map(load, missing))
         loaded |= zip(missing.values(), read, strict=True)
         if total > _LARGE_BYTES:
-            readers.submit_detached(give_memory_back)
+            self._reader.readers.submit_detached(give_memory_back)
         return [loaded[key] for key in keys]
