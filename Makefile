@@ -21,6 +21,9 @@ HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 # Tests start Python some hundred times, which compiles everything each time where it may not keep what it compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
+# One more than there are cores, since tests wait for the processes that they start.
+WORKERS = $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+
 .DEFAULT_GOAL := help
 .PHONY: help env hashes release release-check test first-steps lint openapi check-openapi demo docs site bench bench-spark soak limits fuzz contract decoders mutants jar jvm jvm-package image-check image image-base chart-check clean
 
@@ -43,7 +46,7 @@ $(SERVICE_STAMP): pyproject.toml constraints.txt
 
 test: env ## everything that needs nothing else; one test: see CONTRIBUTING.md
 	@echo 'Collects the tests and runs them: about eight minutes on two cores'
-	$(BIN)/python -m pytest -n auto -m "not shared and not engine and not connector and not jvm and not spark and not helm and not long"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not shared and not engine and not connector and not jvm and not spark and not helm and not long"
 
 # make first-steps PAGES=docs/jobs.md follows README and that page alone. Needs Java 17; with PAIMON_SPARK_CONNECTOR, which
 # names the jar of the engine's connector for Spark 4.0, and Maven also SQL that the catalog plans.

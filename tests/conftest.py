@@ -25,7 +25,7 @@ __all__ = ["pytest_configure"]
 
 # How long an example takes says more of the machine than of the code. `.ci/run`, `make fuzz` and
 # `make mutants` name a profile, which takes the place of the one that is loaded here.
-settings.register_profile("quick", deadline=None, max_examples=25)
+settings.register_profile("quick", deadline=None, max_examples=15)
 settings.register_profile("thorough", deadline=None)
 settings.register_profile("fuzz", deadline=None, max_examples=2_000)
 settings.register_profile(
@@ -47,11 +47,17 @@ _SHARED: Final = (
 """Tests that share a Spark, a browser or a server in another process, so that one worker takes them all."""
 
 
+_APART: Final = "tests/referee/"
+"""Tests that each have a Spark and several engines of their own, so that any worker takes any of them."""
+
+
 class _OneWorkerForOne(LoadScopeScheduling):  # type: ignore[misc] # xdist is not typed
-    """Any worker takes any test, but those that share something go to one, which starts it once."""
+    """Any worker takes any module, whose fixtures are then made once; what modules share goes to one."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((shared for shared in _SHARED if nodeid.startswith(shared)), nodeid)
+        if nodeid.startswith(_APART):
+            return nodeid
+        return next((shared for shared in _SHARED if nodeid.startswith(shared)), nodeid.partition("::")[0])
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -69,8 +75,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _turn(item: pytest.Item) -> int:
-    if item.nodeid.startswith("tests/referee/"):
-        # Each of these has a Spark and several engines of its own.
+    if item.nodeid.startswith(_APART):
         return -1
     shared = next((at for at, each in enumerate(_SHARED) if item.nodeid.startswith(each)), len(_SHARED))
     return shared + (shared == len(_SHARED) and item.get_closest_marker("long") is None)

@@ -250,8 +250,9 @@ def test_a_broken_file_changes_nothing_and_is_told_once(
 
 
 def test_the_file_is_followed_while_the_service_runs(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("app.access.tokens._SECONDS", 0.01)
     path = write(tmp_path / "tokens", OLD)
     file = TokenFile(str(path), ["main"])
     file.start()

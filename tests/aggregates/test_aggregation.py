@@ -484,7 +484,7 @@ def service(golden: GoldenWarehouse) -> IndexService:
 @for_each("name", golden_cases.tables())
 def test_counts_hold_the_number_of_rows(service: IndexService, name: str) -> None:
     exact = asked = 0
-    for query in share(golden_cases.expected(name)["queries"], 5):
+    for query in share(golden_cases.expected(name)["queries"], 11):
         if query["topn"] or query["limit"] or "matching_count" not in query:
             continue
         selector = SnapshotSelector(query["snapshot_id"], query["tag"], branch=query["branch"])

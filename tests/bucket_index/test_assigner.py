@@ -250,7 +250,7 @@ def test_batches_go_where_their_keys_go_one_by_one(
         assert {found.strategy for found in known.tolist()} <= {Strategy.EXISTING}
 
 
-@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.long), 7, 10_000])
 def test_free_choices_spread_evenly_over_the_permitted_buckets(size: int) -> None:
     files = {(0, bucket): [bucket] for bucket in range(10)}
     options = AssignerOptions(target_rows=1, max_buckets=1)

@@ -184,7 +184,7 @@ INDEXED = [
 ]
 
 
-@pytest.mark.parametrize("table", INDEXED)
+@pytest.mark.parametrize("table", share(INDEXED, 2))
 def test_verifies_what_the_engine_wrote(golden: GoldenWarehouse, table: str) -> None:
     for each in share([*islice(indexed_files(golden, table), _VERIFIED_FILES)], 4):
         file = DataFile.open(each.path)
@@ -200,7 +200,7 @@ def test_verifies_what_the_engine_wrote(golden: GoldenWarehouse, table: str) -> 
         assert found.unused_bytes == 0
 
 
-@pytest.mark.parametrize("table", [name for name in INDEXED if name not in _OTHER_OPTIONS])
+@pytest.mark.parametrize("table", share([name for name in INDEXED if name not in _OTHER_OPTIONS], 2))
 def test_builds_what_the_engine_wrote(golden: GoldenWarehouse, table: str) -> None:
     for each in share([*indexed_files(golden, table)], 3):
         file = DataFile.open(each.path)

@@ -16,6 +16,7 @@ from app.cli import program
 from app.cli.output import print_line, print_table, printable
 from tests.advice.indexed_tables import events, grown, indexed_table
 from tests.cli.commands import PROGRAM, WAREHOUSE, run
+from tests.examples import share
 from tests.golden_cases import GoldenWarehouse
 
 FEE_FILES = [
@@ -242,11 +243,14 @@ def test_openapi_prints_the_file_in_the_tree() -> None:
 
 @pytest.mark.parametrize(
     ("line", "completed"),
-    [
-        ("paimon-index de", {"deletions", "demo", "describe"}),
-        ("paimon-index job build", {"build-index"}),
-        ("paimon-index plan --order", {"--order-by"}),
-    ],
+    share(
+        [
+            ("paimon-index plan --order", {"--order-by"}),
+            ("paimon-index de", {"deletions", "demo", "describe"}),
+            ("paimon-index job build", {"build-index"}),
+        ],
+        3,
+    ),
 )
 def test_bash_completes_commands_and_options(line: str, completed: set[str]) -> None:
     script = run(_PAIMON_INDEX_COMPLETE="source_bash").stdout

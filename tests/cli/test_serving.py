@@ -140,6 +140,7 @@ def test_an_open_service_says_so_out_loud() -> None:
     assert "PAIMON_INDEX_AUTH=off: everybody who reaches this service may read" in server.written()
 
 
+@pytest.mark.long
 def test_tokens_hold_for_every_address_and_worker(tokens_file: Path) -> None:
     options = ("--host", EVERY_ADDRESS, "--tokens-file", str(tokens_file), "--workers", "2")
     with serving(*SERVE, *options) as server:

@@ -56,7 +56,7 @@ def told(file: PlannedFile) -> dict[str, Any]:
     return {**members, "selection": selection, "deletion": deletion}
 
 
-@for_each("table", golden_cases.tables())
+@for_each("table", share(golden_cases.tables(), 3))
 def test_the_files_of_every_golden_table(client: Client, url: str, table: str) -> None:
     expected = [{**file, "partition": None, "selection_format": None} for file in pages(url, table)]
 

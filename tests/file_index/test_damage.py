@@ -59,7 +59,7 @@ def _error_of(content: bytes, golden: golden_cases.GoldenIndex) -> CorruptIndexE
     return None
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", share(SAMPLES, 3))
 def test_survives_damaged_files(name: str) -> None:
     golden = golden_cases.load_index(name)
     chance = random.Random(name)  # noqa: S311 - repeatable damage, no secret

@@ -51,7 +51,7 @@ def _decide(
 
 @pytest.mark.parametrize("data_type", INDEXED, ids=str)
 @given(data=st.data())
-@examples(15)
+@examples(10)
 def test_decides_as_the_indexes_of_each_file(data_type: DataType, data: st.DataObject) -> None:
     rows, contents = data.draw(tables(data_type))
     fields = [DataField(at, name, data_type) for at, name in enumerate("ab")]
@@ -152,7 +152,7 @@ def test_decides_as_the_readers_of_golden_files(name: str) -> None:
     golden = golden_cases.load_index(name)
     index = StackedIndex.read(BytesColumn.of([golden.content, None, golden.content]))
 
-    for check in share(golden.document["checks"], 3):
+    for check in share(golden.document["checks"], 7):
         predicate = golden.bind(check["predicate"])
         decisions = decide_files(predicate, index, np.array([2, 0]), np.full(2, golden.row_count))
         one = _by_file(predicate, golden.content, golden.row_count)

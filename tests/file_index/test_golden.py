@@ -20,6 +20,7 @@ from app.types.data_types import TIMESTAMP_ROOTS
 from tests import golden_cases
 from tests.brute_force import matching_rows
 from tests.containers import meanings
+from tests.examples import share
 from tests.file_index.tables import selected
 from tests.golden_cases import GoldenIndex
 from tests.golden_checks import char_functions, together
@@ -61,7 +62,7 @@ def test_keeps_every_match_and_no_more_than_the_engine(name: str) -> None:
     golden = golden_cases.load_index(name)
     index = golden.read()
 
-    for check in golden.document["checks"]:
+    for check in share(golden.document["checks"], 3):
         predicate = golden.bind(check["predicate"])
         result = evaluate(predicate, index, row_count=golden.row_count)
         ours = selected(result, golden.row_count)
@@ -162,7 +163,7 @@ def test_holds_the_first_rows_and_no_more_than_the_engine(name: str) -> None:
     golden = golden_cases.load_index(name)
     index = golden.read()
 
-    for request in golden_cases.document("topn", name)["requests"]:
+    for request in share(golden_cases.document("topn", name)["requests"], 3):
         order, limit, strict = request["order"][0], request["limit"], len(request["order"]) == 1
         field = golden.field(order["column"])
         unfiltered = request["predicate"] is None

@@ -4,18 +4,19 @@ import json
 import re
 import shutil
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 import yaml
 
 from tests.helm.chart import CHART, MINIMAL, VALUES, render
 
-kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="make chart-check installs it")
-
 pytestmark = pytest.mark.helm
 
 # The oldest that the chart names, and the newest whose schemas are here.
-VERSIONS = ("1.27", kubernetes_validate.latest_version().rpartition(".")[0])
+NEWEST = "newest"
+VERSIONS = ("1.27", NEWEST)
 # Kinds that others define, whose schemas are not here.
 EXTENSIONS = ("monitoring.coreos.com/", "gateway.networking.k8s.io/")
 # Members that the Prometheus operator's definitions have, of those that the chart uses.
@@ -40,20 +41,32 @@ RULES = {
 DASHBOARD = {"title": "paimon-index", "panels": [{"title": "by {{route}}", "legendFormat": "{{ status }}"}]}
 
 
+def kubernetes() -> ModuleType:
+    """Return the schemas of Kubernetes, whose import takes seconds that collecting tests need not."""
+    found: ModuleType = pytest.importorskip("kubernetes_validate", reason="make chart-check installs it")
+    return found
+
+
+def validate(described: dict[str, Any], version: str = NEWEST) -> None:
+    schemas = kubernetes()
+    of = schemas.latest_version().rpartition(".")[0] if version == NEWEST else version
+    schemas.validate(described, of, strict=True)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
 def test_objects_are_valid(values: Path, version: str) -> None:
     for each in render(values).objects:
         if not each["apiVersion"].startswith(EXTENSIONS):
-            kubernetes_validate.validate(each, version, strict=True)
+            validate(each, version)
 
 
 def test_a_misspelt_member_would_be_found() -> None:
     service = render(MINIMAL).all("Service")[0]
     service["spec"]["prots"] = service["spec"].pop("ports")
 
-    with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate(service, VERSIONS[-1], strict=True)
+    with pytest.raises(kubernetes().ValidationError):
+        validate(service)
 
 
 def test_the_service_monitor_is_one_of_the_prometheus_operator() -> None:
@@ -87,7 +100,7 @@ def test_rules_are_taken_as_they_are(monitored: Path) -> None:
 def test_the_dashboard_is_taken_as_it_is_and_found_by_grafana(monitored: Path) -> None:
     config = render(FULL, chart=monitored).one("ConfigMap", "t-paimon-index-dashboard")
 
-    kubernetes_validate.validate(config, VERSIONS[-1], strict=True)
+    validate(config)
     assert json.loads(config["data"]["paimon-index.json"]) == DASHBOARD
     assert config["metadata"]["labels"]["grafana_dashboard"] == "1"
 

@@ -6,14 +6,16 @@ may have at once, ``nullable`` is of OpenAPI 3.0, and the answer 406 has its exa
 schema, which no client reads.
 """
 
+from __future__ import annotations
+
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import yaml
-from jsonschema import Draft202012Validator
-from referencing import Registry
-from referencing.jsonschema import DRAFT202012
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
 
 _PATH: Final = Path(__file__).with_name("rest-catalog-open-api.yaml")
 _URI: Final = "urn:iceberg"
@@ -68,5 +70,10 @@ def _validate(value: object, reference: str) -> None:
 
 @cache
 def _validator(reference: str) -> Draft202012Validator:
+    # Beside what `make lint` installs, jsonschema takes two seconds to import, which collecting need not.
+    from jsonschema import Draft202012Validator  # noqa: PLC0415
+    from referencing import Registry  # noqa: PLC0415
+    from referencing.jsonschema import DRAFT202012  # noqa: PLC0415
+
     registry: Registry[Any] = Registry().with_resource(_URI, DRAFT202012.create_resource(document()))
     return Draft202012Validator({"$ref": f"{_URI}{reference}"}, registry=registry)

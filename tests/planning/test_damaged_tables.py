@@ -105,7 +105,7 @@ def test_flipped_bits_of_a_side_index_never_fail_a_plan(copy_table: CopyTable, t
         for name, file in list(asked_of_indexes(intact).items())[:1]:
             (path,) = copied.directory.glob(f"**/{name}.index")
             content = path.read_bytes()
-            for flipped in damages(content, chance, 5):
+            for flipped in share([*damages(content, chance, 5)], 2):
                 path.write_bytes(flipped)
                 damaged = copied.plan(written)
                 # Other files are none of this index's business.
@@ -129,7 +129,8 @@ def test_cut_metadata_is_an_error(copy_table: CopyTable, table: str, kind: str) 
     copied = copy_table(table)
     for path in metadata_files(copied)[kind]:
         content = path.read_bytes()
-        for size in {*range(0, len(content), max(1, len(content) // 6)), len(content) - 1}:
+        cuts = {*range(0, len(content), max(1, len(content) // 6)), len(content) - 1}
+        for size in share(sorted(cuts, reverse=True), 3):
             path.write_bytes(content[:size])
 
             with pytest.raises((CorruptMetadataError, UnsupportedFormatError), match=path.name):
@@ -195,7 +196,7 @@ def test_checksums_leave_no_flip_in_a_block_unnoticed(copy_table: CopyTable, kin
     for path in metadata_files(copied)[kind]:
         content = path.read_bytes()
         head = content.index(content[-16:]) + 16
-        for flipped in damages(content[head:], chance, 20):
+        for flipped in share([*damages(content[head:], chance, 20)], 3):
             path.write_bytes(content[:head] + flipped)
             with suppress(CorruptMetadataError):
                 assert selections(copied.plan()) == intact

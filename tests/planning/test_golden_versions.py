@@ -22,6 +22,7 @@ from app.planning.request.requests import (
 from app.planning.service import IndexService
 from app.planning.version import version_files
 from app.storage.disk.disk_tier import DiskTier
+from tests.examples import share
 from tests.golden_cases import DATABASE, VersionTable, expected, tables, version_tables
 from tests.golden_checks import KeptFile
 from tests.tables import golden_ref, open_service
@@ -92,7 +93,7 @@ def test_every_version_has_the_files_that_the_engine_plans(table: VersionTable, 
         assert sorted(file.file_name for file in plan.files) == version["files"], version["at"]
 
 
-@pytest.mark.parametrize("table", READABLE, ids=str)
+@pytest.mark.parametrize("table", share(READABLE, 3), ids=str)
 def test_processes_that_follow_one_another_have_the_files_of_each_version(
     table: VersionTable, golden_versions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,7 +110,7 @@ def test_processes_that_follow_one_another_have_the_files_of_each_version(
 @pytest.mark.parametrize("table", READABLE, ids=str)
 def test_filters_lose_no_row(table: VersionTable, service_of: Services) -> None:
     service = service_of(table)
-    for query in table.expected["queries"]:
+    for query in share(table.expected["queries"], 3):
         kept = {file.file_name: file for file in plan_of(service, table, filter=query["sql"]).files}
         selected = {
             name: set(range(file.row_count) if file.selection is None else file.selection)

@@ -51,7 +51,7 @@ def conditions(name: str) -> list[Any]:
     return latest[:: max(1, len(latest) // 6)]
 
 
-@pytest.mark.parametrize("name", [*APPENDED, *KEYED])
+@pytest.mark.parametrize("name", share([*APPENDED, *KEYED], 2))
 def test_the_tag_has_the_files_of_the_plan(golden: GoldenWarehouse, tmp_path: Path, name: str) -> None:
     table = CopiedTable.copy(golden, name, tmp_path)
     skipped = 0
@@ -93,7 +93,7 @@ def without_index(table: CopiedTable, snapshot: PrunedSnapshot) -> set[str]:
     return bare
 
 
-@pytest.mark.parametrize("name", [*APPENDED, *KEYED])
+@pytest.mark.parametrize("name", share([*APPENDED, *KEYED], 2))
 def test_an_index_is_left_out_where_the_plan_has_asked_it(
     golden: GoldenWarehouse, tmp_path: Path, name: str
 ) -> None:

@@ -84,6 +84,7 @@ def test_a_second_signal_ends_at_once(golden: GoldenWarehouse) -> None:
         assert served.process.wait(PATIENCE_SECONDS) == 0
 
 
+@pytest.mark.long
 def test_the_disk_cache_survives_being_killed(golden: GoldenWarehouse, tmp_path: Path) -> None:
     plans = []
     for asked in (1, 9):

@@ -32,7 +32,7 @@ from app.types.index_files import DELETION_VECTORS
 from app.work import LEDGER, MappedBytes
 from benchmarks.synthetic import write_snapshot
 from tests import golden_cases
-from tests.examples import examples
+from tests.examples import examples, share
 from tests.file_bounds import FileBounds, by_file
 from tests.golden_cases import DATABASE, GoldenWarehouse
 from tests.golden_checks import for_each, together
@@ -363,7 +363,7 @@ def _told(statistics: dict[str, Any]) -> dict[str, Any]:
     return {name: column for name, column in statistics.items() if not _unknown(column)}
 
 
-@together("name", "version", VERSIONS)
+@together("name", "version", {name: share(versions, 3) for name, versions in VERSIONS.items()})
 def test_files(golden_catalog: Catalog, name: str, version: dict[str, Any]) -> None:
     decoded = Version(golden_catalog, name, version["at"])
 
@@ -415,7 +415,7 @@ def test_schema_of_the_table(golden_catalog: Catalog, name: str) -> None:
     assert schema.options.deletion_vectors == expected["deletion_vectors"]
 
 
-@together("name", "version", VERSIONS)
+@together("name", "version", {name: share(versions, 3) for name, versions in VERSIONS.items()})
 def test_manifest_lists_count_files_and_bound_partitions(
     golden_catalog: Catalog, name: str, version: dict[str, Any]
 ) -> None:

@@ -24,8 +24,8 @@ from tests.telemetry.running import ROUTE, TABLES, Scrape, Service, running
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-CLIENTS = 4
-PLANS = 10
+CLIENTS = 3
+PLANS = 5
 
 
 class Counting:

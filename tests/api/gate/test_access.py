@@ -341,7 +341,10 @@ def test_rights_are_checked_before_the_shared_cache_is_asked(
         assert asked() > 0
 
 
-def test_a_token_is_void_as_soon_as_the_file_lacks_it(serve: Serve, tmp_path: Path) -> None:
+def test_a_token_is_void_as_soon_as_the_file_lacks_it(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.access.tokens._SECONDS", 0.01)
     path = tokens.write(tmp_path / "tokens", tokens.entry("old", "pix_old"))
 
     with serve(tokens_file=str(path)) as client:

@@ -1,5 +1,5 @@
 from collections.abc import Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import chain, repeat
 
 import numpy as np
@@ -88,23 +88,32 @@ def test_many_texts_are_found_in_many_files() -> None:
     assert len(found) < 60
 
 
-@pytest.mark.parametrize(
-    "items",
-    [pytest.param([20] * 600, marks=pytest.mark.long), [20 + file % 3 * 40 for file in range(600)]],
-)
-@pytest.mark.parametrize("looks", [0, 5, None])
-def test_files_that_there_is_no_time_to_ask_are_told_apart(items: list[int], looks: int | None) -> None:
-    """600 files and 366 keys, more of both than are looked at together."""
+MANY_KEYS = tuple(sorted({*range(1, 900, 3), *range(9_000, 600_000, 9_000)}))
+
+
+@cache
+def filters_of(items: tuple[int, ...]) -> tuple[list[bytes], list[bool]]:
+    """Return a filter of a key for each number of items, and whether it may hold one of many keys."""
     payloads = [
         bloom_filter.write(key_column([file * 1_000], BIGINT), number, 0.001)
         for file, number in enumerate(items)
     ]
-    keys = tuple(sorted({*range(1, 900, 3), *range(9_000, 600_000, 9_000)}))
+    return payloads, [_may_hold(payload, MANY_KEYS) for payload in payloads]
+
+
+@pytest.mark.parametrize(
+    "items",
+    [pytest.param((20,) * 600, marks=pytest.mark.long), tuple(20 + file % 3 * 40 for file in range(600))],
+    ids=["of one size", "of three sizes"],
+)
+@pytest.mark.parametrize("looks", [0, 5, None])
+def test_files_that_there_is_no_time_to_ask_are_told_apart(items: tuple[int, ...], looks: int | None) -> None:
+    """600 files and 366 keys, more of both than are looked at together."""
+    payloads, truth = filters_of(items)
     stack = BloomStack.read(BytesColumn.of(payloads), INTEGERS)
-    truth = [_may_hold(payload, keys) for payload in payloads]
     times = chain(repeat(False, looks), repeat(True)) if looks is not None else repeat(False)  # noqa: FBT003
 
-    answers = stack.answers(Points(keys), np.arange(600), partial(next, times))
+    answers = stack.answers(Points(MANY_KEYS), np.arange(600), partial(next, times))
 
     for may_hold, answer in zip(truth, answers.tolist(), strict=True):
         assert answer in (Answer.UNASKED, Answer.KEEP if may_hold else Answer.SKIP)

@@ -21,6 +21,7 @@ from app.table.records.columns import ArrayOf, Nullable, RecordOf
 from app.table.records.expansion import claiming
 from benchmarks.avro_schemas import MANIFEST
 from benchmarks.columnar_files import write_orc, write_parquet
+from tests.examples import share
 from tests.tables import entry, record
 
 MIB: Final = 1 << 20
@@ -33,7 +34,7 @@ def manifest_of(kind: str, *changes: dict[str, Any]) -> bytes:
     return WRITERS[kind]([record(entry(delete_row_count=0, **each)) for each in changes], MANIFEST)
 
 
-@KINDS
+@pytest.mark.parametrize("kind", share(sorted(WRITERS), 2))
 def test_keys_of_240_mb_are_damage_and_take_no_memory_of_the_reader(kind: str, tmp_path: Path) -> None:
     file = tmp_path / "manifest"
     file.write_bytes(manifest_of(kind, *[{"min_key": bytes(60_000_000)}] * 4))

@@ -24,6 +24,7 @@ from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
 from tests import s3_server
 from tests.copied_tables import WritableTable, files_below, open_table
+from tests.examples import share
 from tests.faulty_store import BUCKET, Fault, Store
 from tests.golden_cases import DATABASE, GoldenWarehouse
 from tests.table.later_release import read_records
@@ -198,7 +199,7 @@ def test_manifests_do_not_become_more_and_more(golden: GoldenWarehouse, tmp_path
     assert [counts[at] for at in merged] == [30] * len(merged)
     assert [counts[at + 1] for at in merged] == [2]
     # Versions from before are what they were.
-    for resolved, entries in versions:
+    for resolved, entries in share(versions, 4):
         names = Counter(entry.file.file_name for entry in entries)
         manifests = open_table(tmp_path, "append_partitioned").table.metadata.manifests(resolved)
         found = [
