@@ -21,6 +21,7 @@ from app.file_index import KINDS
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import KeepReason
 from app.planning.plan.state import decision
+from app.planning.request.limits import Limits
 from app.planning.scan.merge_units import units_of_version
 from app.planning.version.version import Version
 from app.table import TableSnapshot
@@ -29,15 +30,6 @@ from app.table.manifests import ManifestEntry
 from app.types import Json
 from app.types.row_ids import RowRanges, ranges_of, rows_from
 from app.work import check_deadline
-
-MOST_FILES: Final = 10_000
-"""Maximum number of named files: a plan that keeps more gains little from naming them again."""
-
-MOST_RANGES: Final = 100_000
-"""Maximum number of row ranges: beyond it, a reader takes less time to read whole files."""
-
-MOST_BYTES: Final = 16 << 20
-"""Maximum bytes of metadata: writing and reading more takes longer than a plan of the engine alone."""
 
 # Files encoded to estimate the size of the answer.
 _SAMPLED: Final = 64
@@ -82,15 +74,15 @@ class PrunedSnapshot:
     row_ranges: RowRanges | None = None
 
 
-def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
+def prune(version: Version, plan: Plan, most_share: float, limits: Limits) -> PrunedSnapshot:
     """Make the snapshot of the files that a plan keeps.
 
     ``most_share``: of the version's files, or of its rows if the plan has these. If more are kept, no
     snapshot is made.
 
     Raises UnsupportedFormatError if the table's metadata is not in Avro. Raises LimitExceededError if there
-    are more than :data:`MOST_FILES`, or they take more than :data:`MOST_BYTES`. Raises PaimonIndexError if
-    the version cannot be read.
+    are too many files, or their metadata take too many bytes. Raises PaimonIndexError if the version cannot
+    be read.
     """
     table, schema = version.table, version.schema
     files = version.files()
@@ -99,7 +91,7 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
     name = str(uuid.uuid4())
     if snapshot is None:
         return PrunedSnapshot(name, plan, 0, None, (), None, schema.ids.options)
-    ranges = _row_ranges(plan) if len(numbers) <= MOST_FILES else None
+    ranges = _row_ranges(plan, limits.pruned_ranges) if len(numbers) <= limits.pruned_files else None
     few_rows = ranges is not None and ranges.count <= most_share * plan.summary.rows_total
     moved = version.moved_partitions(files.columns.partition_codes[numbers])
     moved_rows = {files.columns.partitions[code] for code in moved}
@@ -107,13 +99,13 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
     if len(numbers) > most_share * plan.summary.files_total and not few_rows and not moved:
         delta_list = snapshot.delta_manifest_list
         return PrunedSnapshot(name, plan, len(numbers), None, (), delta_list, schema.ids.options)
-    if len(numbers) > MOST_FILES:
+    if len(numbers) > limits.pruned_files:
         raise LimitExceededError(
             f"{len(numbers)} files of table {table.name} are kept, and a pruned snapshot names at most "
-            f"{MOST_FILES}: read the table itself",
-            limit=MOST_FILES,
+            f"{limits.pruned_files}: read the table itself",
+            limit=limits.pruned_files,
         )
-    metadata_files = _metadata_files(version, plan, numbers, moved_rows, name)
+    metadata_files = _metadata_files(version, plan, numbers, moved_rows, name, limits.pruned_bytes)
     return PrunedSnapshot(
         name,
         plan,
@@ -127,18 +119,23 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
 
 
 def _metadata_files(
-    version: Version, plan: Plan, numbers: NDArray[np.int64], moved: Collection[bytes], name: str
+    version: Version,
+    plan: Plan,
+    numbers: NDArray[np.int64],
+    moved: Collection[bytes],
+    name: str,
+    most_bytes: int,
 ) -> tuple[ServedManifest, ...]:
     """Write manifests of files, a list that names them all, and an empty list."""
     options = manifest_options(version.table.name, version.schema)
     answered = _without_index(version, plan)
     sampled = numbers[:: len(numbers) // _SAMPLED + 1]
     sample = write_manifest(list(_entries(version, sampled, answered, moved)), options.compression)
-    if len(sample) * len(numbers) > MOST_BYTES * len(sampled):
+    if len(sample) * len(numbers) > most_bytes * len(sampled):
         raise LimitExceededError(
             f"the metadata of the {len(numbers)} kept files of table {version.table.name} takes more than "
-            f"{MOST_BYTES >> 20} MiB: read the table itself",
-            limit=MOST_BYTES,
+            f"{most_bytes >> 20} MiB: read the table itself",
+            limit=most_bytes,
         )
     written: list[ServedManifest] = []
     records = []
@@ -177,8 +174,8 @@ def _document(
     return {member: value for member, value in document.items() if value is not None}
 
 
-def _row_ranges(plan: Plan) -> RowRanges | None:
-    """Return the rows to read. Return None if files are read whole."""
+def _row_ranges(plan: Plan, most: int) -> RowRanges | None:
+    """Return the rows to read, in at most ``most`` ranges. Return None if files are read whole."""
     files, first_rows = plan.files, plan.files.table.column("first_row_id")
     counts, matching = files.array("row_count").tolist(), {**files.selections, **files.joined_rows}
     # Reading in parts does not pay for a file of which most rows are left, such as by a deletion vector.
@@ -193,7 +190,7 @@ def _row_ranges(plan: Plan) -> RowRanges | None:
             all_rows |= rows.shift(first) if isinstance(rows, BitMap64) else rows_from(first, rows)
         elif rows is None and group not in in_parts:
             all_rows.add_range(first, first + count)
-    return ranges_of(all_rows, MOST_RANGES)
+    return ranges_of(all_rows, most)
 
 
 def _entries(

@@ -116,7 +116,7 @@ class IndexService:
         request = request.model_copy(update={"totals": True, "selection": form})
         plan = self.plan(version, request, budget_ms)
         with missing_file_means_expired(version), during(Phase.EVALUATE):
-            return prune(version, plan, most_share)
+            return prune(version, plan, most_share, self._limits)
 
     def changes(self, before: Version, after: Version, request: PlanRequest) -> PlanChanges:
         """Compare two versions of a table: files added and removed, after a filter."""

@@ -108,6 +108,7 @@ class ByteCache(Generic[_Item]):
     ``weigh``: returns the bytes of an object.
     ``lighten``: returns what stays of an object when room is needed first. None to evict it.
     ``room``: shared with other caches. Its capacity then replaces this one's.
+    ``clock``: returns seconds.
     """
 
     def __init__(
@@ -117,6 +118,7 @@ class ByteCache(Generic[_Item]):
         weigh: Callable[[_Item], int],
         room: CacheRoom | None = None,
         lighten: Callable[[_Item], _Item | None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
         self.capacity = capacity_bytes if room is None else room.capacity
@@ -126,6 +128,7 @@ class ByteCache(Generic[_Item]):
             room.add(name, self)
         self._weigh = weigh
         self._lighten = lighten
+        self._clock = clock
         self._lock = threading.Lock()
         # It never evicts by itself, because _make_room() decides.
         self._objects: LRUCache[Hashable, _Entry[_Item]] = LRUCache(math.inf, attrgetter("weight"))
@@ -146,7 +149,7 @@ class ByteCache(Generic[_Item]):
         """Return the objects among ``keys`` that are cached, all looked up at once."""
         distinct = dict.fromkeys(keys)
         with self._lock:
-            now = time.monotonic()
+            now = self._clock()
             items = {key: entry.item for key in distinct if (entry := self._used(key, now)) is not None}
             self._hits += len(items)
             self._misses += len(distinct) - len(items)
@@ -258,7 +261,7 @@ class ByteCache(Generic[_Item]):
     def _keep_all(self, loaded: Mapping[Any, tuple[_Item, int]]) -> None:
         capacity = self._reach
         with self._lock:
-            now = time.monotonic()
+            now = self._clock()
             for key, (item, weight) in loaded.items():
                 self._keep(key, _Entry(item, weight, now), capacity)
         if self._shared is not None:
@@ -276,7 +279,7 @@ class ByteCache(Generic[_Item]):
             self._objects[key] = entry
 
     def _make_room(self, weight: int, unused_seconds: float) -> None:
-        latest = time.monotonic() - unused_seconds
+        latest = self._clock() - unused_seconds
         while self._objects and self.weight > weight:
             key, oldest = self._objects.popitem()
             if oldest.used_at > latest:
@@ -294,7 +297,7 @@ class ByteCache(Generic[_Item]):
         """Put cached objects into ``items``. Return flights to wait for, and batches to load here."""
         in_flight: dict[_Key, _Flight[_Item]] = {}
         batches: list[_Batch[_Key, _Item]] = []
-        before, now = len(items), time.monotonic()
+        before, now = len(items), self._clock()
         for key, expected in pending.items():
             entry = self._used(key, now)
             if entry is not None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from app.file_index.index_kinds import BITMAP
 from app.planning import pruned
 from app.planning.plan.file_plan import KeepReason
 from app.planning.pruned import PrunedSnapshot
+from app.planning.request.limits import CacheBytes, Limits
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
 from app.planning.service import IndexService
+from app.storage import Warehouse
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
@@ -22,7 +25,7 @@ from tests.copied_tables import CopiedTable
 from tests.examples import share
 from tests.golden_cases import GoldenWarehouse
 from tests.golden_global_indexes import unpack
-from tests.tables import EMPTY_ROW, MadeTable, entry, file_of, open_service
+from tests.tables import EMPTY_ROW, MadeTable, entry, file_of, golden_ref, open_service
 
 TAG = "pruned"
 APPENDED = ["append_sidecar", "append_embedded", "append_dv32", "append_partitioned", "evolve_append"]
@@ -39,6 +42,10 @@ def write_tag(table: CopiedTable, snapshot: PrunedSnapshot) -> None:
     path = table.directory / "tag" / f"tag-{TAG}"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(snapshot.document))
+
+
+def limited_service(root: Path, limits: Limits) -> IndexService:
+    return IndexService({"golden": Warehouse("golden", str(root))}, cache_bytes=CacheBytes(), limits=limits)
 
 
 def conditions(name: str) -> list[Any]:
@@ -161,28 +168,32 @@ def test_files_that_merge_stay_together(golden: GoldenWarehouse, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("limit", "most", "says"),
+    ("limits", "says"),
     [
-        ("MOST_FILES", 3, "at most 3: read the table itself"),
-        ("MOST_BYTES", 100, "takes more than .*: read the table itself"),
+        (Limits(pruned_files=3), "at most 3: read the table itself"),
+        (Limits(pruned_bytes=100), "takes more than .*: read the table itself"),
     ],
 )
 def test_answers_that_take_longer_to_send_than_to_plan_are_refused(
-    golden: GoldenWarehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int, says: str
+    golden: GoldenWarehouse, limits: Limits, says: str
 ) -> None:
-    table = CopiedTable.copy(golden, "append_sidecar", tmp_path)
-    monkeypatch.setattr(pruned, limit, most)
-
-    with pytest.raises(LimitExceededError, match=says):
-        table.service.pruned_snapshot(table.ref, PlanRequest())
+    with (
+        closing(limited_service(golden.root, limits)) as service,
+        pytest.raises(LimitExceededError, match=says),
+    ):
+        service.pruned_snapshot(golden_ref("append_sidecar"), PlanRequest())
 
 
 @pytest.fixture(scope="module")
-def indexed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexService]:
-    """Yield a warehouse of tables with global indexes."""
-    opened = open_service(unpack(tmp_path_factory.mktemp("indexed")))
-    yield opened
-    opened.close()
+def root_of_indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a warehouse of tables with global indexes."""
+    return unpack(tmp_path_factory.mktemp("indexed"))
+
+
+@pytest.fixture(scope="module")
+def indexed(root_of_indexed: Path) -> Iterator[IndexService]:
+    with closing(open_service(root_of_indexed)) as opened:
+        yield opened
 
 
 @pytest.mark.parametrize(
@@ -229,13 +240,11 @@ def test_few_rows_of_most_files_are_named(indexed: IndexService) -> None:
     assert snapshot.row_ranges.count == 4
 
 
-def test_more_ranges_than_readers_take_are_not_named(
-    indexed: IndexService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pruned, "MOST_RANGES", 1)
+def test_more_ranges_than_readers_take_are_not_named(root_of_indexed: Path) -> None:
     table = TableRef("golden", "pypaimon", "parts")
 
-    snapshot = indexed.pruned_snapshot(table, PlanRequest(filter="n = 3"))
+    with closing(limited_service(root_of_indexed, Limits(pruned_ranges=1))) as service:
+        snapshot = service.pruned_snapshot(table, PlanRequest(filter="n = 3"))
 
     assert (snapshot.files_named, snapshot.row_ranges) == (3, None)
 

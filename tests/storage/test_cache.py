@@ -1,4 +1,5 @@
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,22 +17,15 @@ from app.work import time_limit
 from app.work.ledger import LEDGER, RECENT_SECONDS
 
 
-def bytes_cache(capacity: int = 100) -> ByteCache[bytes]:
-    return ByteCache("test", capacity, len)
-
-
-class Time:
+class Clock:
     now = 0.0
 
-    def monotonic(self) -> float:
+    def __call__(self) -> float:
         return self.now
 
 
-@pytest.fixture
-def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    clock = Time()
-    monkeypatch.setattr("app.storage.cache.time", clock)
-    return clock
+def bytes_cache(capacity: int = 100, clock: Callable[[], float] = time.monotonic) -> ByteCache[bytes]:
+    return ByteCache("test", capacity, len, clock=clock)
 
 
 class Gate:
@@ -254,16 +248,17 @@ def test_an_object_heavier_than_the_cache_is_answered_and_not_kept() -> None:
     assert (statistics.entries, statistics.bytes, statistics.evictions) == (1, 10, 0)
 
 
-def test_a_full_cache_keeps_what_it_has_for_a_minute(time: Time) -> None:
-    cache = bytes_cache(3)
+def test_a_full_cache_keeps_what_it_has_for_a_minute() -> None:
+    clock = Clock()
+    cache = bytes_cache(3, clock)
     for key in "abc":
         cache.put(key, b"1")
-    time.now += RECENT_SECONDS - 1
+    clock.now += RECENT_SECONDS - 1
     assert cache.get("a") == b"1"
     cache.put("d", b"1")
     assert cache.get("d") is None
 
-    time.now += 1
+    clock.now += 1
     cache.put("d", b"1")
 
     assert cache.get("a") == cache.get("d") == b"1"
@@ -272,14 +267,15 @@ def test_a_full_cache_keeps_what_it_has_for_a_minute(time: Time) -> None:
     assert (statistics.rejected, statistics.evictions) == (1, 1)
 
 
-def test_what_is_used_outlives_a_stream_of_what_is_used_once(time: Time) -> None:
-    cache = bytes_cache(100)
+def test_what_is_used_outlives_a_stream_of_what_is_used_once() -> None:
+    clock = Clock()
+    cache = bytes_cache(100, clock)
     for _ in range(20):
         for key in range(80):
             cache.get_or_load(key, lambda: b"1")
         for position in range(1_000):
-            cache.get_or_load((time.now, position), lambda: b"1")
-        time.now += RECENT_SECONDS / 2
+            cache.get_or_load((clock.now, position), lambda: b"1")
+        clock.now += RECENT_SECONDS / 2
 
     assert len(cache.get_many(range(80))) == 80
 
@@ -293,11 +289,12 @@ def test_a_scan_over_more_than_fits_finds_what_fits() -> None:
     assert cache.statistics().hits == 2 * 1000
 
 
-def test_what_nobody_used_lately_is_dropped_first(time: Time) -> None:
-    cache = bytes_cache(10)
+def test_what_nobody_used_lately_is_dropped_first() -> None:
+    clock = Clock()
+    cache = bytes_cache(10, clock)
     for key in range(10):
         cache.put(key, b"1")
-    time.now += RECENT_SECONDS
+    clock.now += RECENT_SECONDS
     cache.get_many(range(4, 10))
 
     cache.shrink(2, unused_seconds=RECENT_SECONDS)

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ import yaml
 from app.observation import Phase, during, observed_by
 from app.server.processes import Processes
 from app.telemetry.service import Accounting, Telemetry
-from app.work.ledger import LEDGER
 from tests.api.conftest import Serve
 from tests.golden_cases import GoldenWarehouse
 from tests.golden_checks import for_each
@@ -187,12 +186,10 @@ def test_the_disk_cache_is_counted_apart(serve: Serve, tmp_path: Path) -> None:
     assert scraped.value("cache_bytes", cache="disk") == 0
 
 
-def test_the_shared_cache_is_counted_apart(
-    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.table.metadata._SHARED_FILES", 1)
+def test_the_shared_cache_is_counted_apart(serve: Serve, tmp_path: Path) -> None:
     with serve(shared_cache=str(tmp_path), shared_cache_private=True) as client:
-        client.post(f"{TABLES}/append_sidecar/plan", json={})
+        # A table of few manifests is read without it.
+        client.post(f"{TABLES}/pk_dv/plan", json={})
         told = client.get("/v1/cache").json()["shared"]
         scraped = Scrape.of(client)
 
@@ -292,13 +289,13 @@ def test_each_second_counts_for_the_innermost_phase() -> None:
     assert scrape(counting).value("phase_seconds_sum", route="unrouted", phase="queue") >= 3.0
 
 
-def test_memory_is_told_with_its_limit_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LEDGER, "limit", 1 << 30)
-    limited = scrape(telemetry())
-    monkeypatch.setattr(LEDGER, "limit", 0)
+def test_memory_is_told_with_its_limit_where_there_is_one(limit_memory: Callable[[int], None]) -> None:
+    assert scrape(telemetry()).value("memory_resident_bytes") > 1 << 20
 
-    assert limited.value("memory_limit_bytes") == 1 << 30
-    assert limited.value("memory_resident_bytes") > 1 << 20
+    limit_memory(1 << 30)
+    assert scrape(telemetry()).value("memory_limit_bytes") == 1 << 30
+
+    limit_memory(0)
     assert not scrape(telemetry()).families["paimon_index_memory_limit_bytes"].samples
 
 

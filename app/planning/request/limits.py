@@ -20,6 +20,12 @@ class Limits:
     files_named: int = 100_000
     # Age up to which a remembered latest version will do, for requests that do not say.
     staleness_ms: int = 0
+    # Files that a pruned snapshot names: a plan that keeps more gains little from naming them again.
+    pruned_files: int = 10_000
+    # Metadata of a pruned snapshot: more takes longer to write and to read than a plan of the engine alone.
+    pruned_bytes: int = 16 * _MIB
+    # Row ranges of a pruned snapshot: beyond it, a reader takes less time to read whole files.
+    pruned_ranges: int = 100_000
 
 
 @dataclass(frozen=True, slots=True)

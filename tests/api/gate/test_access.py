@@ -322,10 +322,7 @@ def test_a_token_of_one_database_names_files_of_this_database_only(
     assert evaluated.status_code == (403 if status == 403 else 200)
 
 
-def test_rights_are_checked_before_the_shared_cache_is_asked(
-    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.table.metadata._SHARED_FILES", 1)
+def test_rights_are_checked_before_the_shared_cache_is_asked(serve: Serve, tmp_path: Path) -> None:
     path = tokens.write(tmp_path / "tokens", *ENTRIES)
     shared = {"shared_cache": str(tmp_path / "shared"), "shared_cache_private": True}
     with serve(tokens_file=str(path), **shared) as client:

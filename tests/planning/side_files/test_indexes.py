@@ -15,12 +15,11 @@ from app.file_index.stacked_index import StackedIndex
 from app.planning.request.budget import UNBOUNDED, Budget
 from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import SelectionForm
-from app.planning.side_files import fetch
-from app.planning.side_files.fetch import FRONT_BYTES
+from app.planning.side_files.fetch import FRONT_BYTES, Fronts
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.version import Version
 from app.work import Cancellation, cancellable
-from app.work.ledger import LEDGER
+from app.work.ledger import LEDGER, REFUSE
 from tests.planning.tables_beside import (
     CAT,
     DEFAULT_FILTER_BYTES,
@@ -249,10 +248,10 @@ def test_memory_is_claimed_before_files_are_read(beside: Beside) -> None:
 
 
 def test_fronts_beyond_memory_are_read_again_for_their_payloads(
-    make_beside: MakeBeside, monkeypatch: pytest.MonkeyPatch
+    make_beside: MakeBeside, limit_memory: Callable[[int], None]
 ) -> None:
-    monkeypatch.setattr(fetch, "_MOST_FRONT_BYTES", FRONT_BYTES)
     beside = make_beside(medium)
+    limit_fronts(limit_memory, 1)
 
     assert beside.kept("cat = 3") == ["3"]
 
@@ -260,6 +259,12 @@ def test_fronts_beyond_memory_are_read_again_for_their_payloads(
     assert sorted(each for each in read if not each.start) == fronts(*range(FILES))
     assert len(read) > FILES
     assert beside.kept("cat = 4") == ["4"]
+
+
+def limit_fronts(limit_memory: Callable[[int], None], count: int) -> None:
+    """Leave so much memory that ``count`` fronts may be held."""
+    limit_memory(int(16 * count * FRONT_BYTES / REFUSE) + 100)
+    assert Fronts.most_bytes() // FRONT_BYTES == count
 
 
 @pytest.fixture
@@ -276,9 +281,9 @@ def many_manifests(tmp_path: Path) -> MadeTable:
 
 
 def test_no_more_is_read_ahead_than_fronts_may_be_held(
-    many_manifests: MadeTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    many_manifests: MadeTable, tmp_path: Path, limit_memory: Callable[[int], None]
 ) -> None:
-    monkeypatch.setattr(fetch, "_MOST_FRONT_BYTES", 3 * FRONT_BYTES)
+    limit_fronts(limit_memory, 3)
     reads = Reads()
     with closing(counted_service(tmp_path, reads)) as service:
         version = many_manifests.version(service)
