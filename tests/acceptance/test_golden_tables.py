@@ -24,7 +24,7 @@ _QUERIES_OF_BOTH_FORMS = 3
 # Of a file's recorded checks that are asked over HTTP; those of the library ask more of them.
 _CHECKS = 6
 # Not even: queries of a value that is there and of one that is not take turns.
-_ONE_QUERY_IN = 3
+_ONE_QUERY_IN = 5
 
 
 def plan_body(query: Mapping[str, Any], written: str | Mapping[str, Any] | None) -> dict[str, Any]:

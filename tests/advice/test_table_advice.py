@@ -30,6 +30,7 @@ from app.types.index_files import GlobalIndex, IndexFileMeta
 from tests import golden_cases
 from tests.advice.indexed_tables import IndexedTable, events, grown, indexed_table
 from tests.copied_tables import CopiedTable
+from tests.examples import share
 from tests.golden_cases import GoldenWarehouse
 from tests.golden_checks import for_each
 from tests.tables import EMPTY_ROW, MadeTable, entry, file_of, golden_ref, open_service
@@ -432,7 +433,7 @@ def test_what_if_says_what_the_engines_indexes_do(
         schema["options"]["file-index.read.enabled"] = "false"
         path.write_text(json.dumps(schema))
     version = bare.service.resolve(bare.ref, SnapshotSelector())
-    filters = conditions(name)[:40]
+    filters = share(conditions(name)[:40], 3)
 
     declared = [
         IndexRequest(column=index.column, index=index.kind, options=dict(index.parameters))

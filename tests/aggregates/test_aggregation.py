@@ -481,10 +481,10 @@ def service(golden: GoldenWarehouse) -> IndexService:
     return open_service(golden.root, golden.allow_external(), engine_writes_only=True)
 
 
-@for_each("name", golden_cases.tables())
+@for_each("name", share(golden_cases.tables(), 2))
 def test_counts_hold_the_number_of_rows(service: IndexService, name: str) -> None:
     exact = asked = 0
-    for query in share(golden_cases.expected(name)["queries"], 11):
+    for query in share(golden_cases.expected(name)["queries"], 5):
         if query["topn"] or query["limit"] or "matching_count" not in query:
             continue
         selector = SnapshotSelector(query["snapshot_id"], query["tag"], branch=query["branch"])

@@ -20,6 +20,7 @@ from app.settings import Settings
 from app.storage import RetryPolicy, Warehouse
 from app.storage.shared_tier import SharedTier
 from tests.api.conftest import listening
+from tests.examples import share
 from tests.faulty_store import BUCKET, Fault, Store
 from tests.golden_cases import DATABASE, GoldenWarehouse
 
@@ -68,7 +69,7 @@ def plan(client: httpx.Client, warehouse: str, number: int = 4956) -> httpx.Resp
     return client.post(f"/v1/{warehouse}/{TABLE}/plan", json={"filter": f"rank_no = {number}"})
 
 
-@pytest.mark.parametrize("hangs", ["", "/manifest/", ".index"])
+@pytest.mark.parametrize("hangs", share(["", "/manifest/", ".index"], 2))
 def test_plans_that_hang_in_one_storage_hold_up_no_other_table(golden: GoldenWarehouse, hangs: str) -> None:
     store = Store.of(golden.root, lambda key: Fault.HANG if hangs in key else None)
     with (

@@ -159,7 +159,7 @@ def check_filters(golden: GoldenWarehouse, pyiceberg: RestCatalog, name: str, st
 def test_some_golden_filters_give_the_rows_that_match(
     golden: GoldenWarehouse, pyiceberg: RestCatalog, name: str
 ) -> None:
-    check_filters(golden, pyiceberg, name, 12)
+    check_filters(golden, pyiceberg, name, 21)
 
 
 @pytest.mark.long

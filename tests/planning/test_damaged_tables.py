@@ -181,7 +181,7 @@ def test_flipped_bits_of_metadata_raise_what_callers_expect(
     written = indexed_queries(table)[0]
     for path in metadata_files(copied)[kind][:2]:
         content = path.read_bytes()
-        for flipped in share([*damages(content, chance, 10)], 3):
+        for flipped in share([*damages(content, chance, 10)], 5):
             path.write_bytes(flipped)
             with suppress(PaimonIndexError):
                 copied.plan(written)

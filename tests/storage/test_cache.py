@@ -270,7 +270,7 @@ def test_a_full_cache_keeps_what_it_has_for_a_minute() -> None:
 def test_what_is_used_outlives_a_stream_of_what_is_used_once() -> None:
     clock = Clock()
     cache = bytes_cache(100, clock)
-    for _ in range(20):
+    for _ in range(6):
         for key in range(80):
             cache.get_or_load(key, lambda: b"1")
         for position in range(1_000):
