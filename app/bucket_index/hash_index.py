@@ -98,9 +98,9 @@ class DynamicBucketIndexMaintainer:
         return len(self._hashes) > self._listed
 
     def record(self, hashes: HashNumbers) -> None:
-        """Record hashes of keys written to the bucket. Raises RequestError if one exceeds 32 bits.
+        """Record hashes of keys written to the bucket.
 
-        None is kept.
+        Raises RequestError, and records none, if one exceeds 32 bits.
         """
         recorded = np.unique(as_hashes(hashes))
         places = self._hashes.searchsorted(recorded)

@@ -53,7 +53,7 @@ _MEMORY_PER_CONTAINER: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class DeletionVector:
-    """The deleted rows of one data file: 0-based ``positions``, shared, so do not modify them."""
+    """The deleted rows of one data file: 0-based ``positions``. They are shared, so do not modify them."""
 
     positions: Positions
     is64: bool

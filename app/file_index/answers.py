@@ -2,7 +2,7 @@
 
 A leaf of a filter becomes one of three conditions on a row's key, if an index can answer it. A condition is
 *exact* when it holds for precisely the rows that satisfy the leaf. Otherwise it holds for more rows, which
-happens where values share a key (timestamps above microseconds). A plan that is out of time
+happens where values share a key (timestamps of more than microseconds). A plan that is out of time
 (:data:`OutOfTime`) does not look up long lists of keys.
 
 The answer about one file is ``SKIP`` (no row can match), ``KEEP`` (nothing is known) or a set of row
@@ -174,7 +174,7 @@ SKIP: Final = Decision.SKIP
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """0-based row positions outside which no row matches. Never empty, shared, so do not modify them."""
+    """0-based row positions outside which no row matches. Never empty; shared, so do not modify them."""
 
     positions: BitMap
     exact: bool

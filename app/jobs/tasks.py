@@ -57,7 +57,7 @@ class _Guarded(Generic[_Item, _Result]):
 
 @dataclass(frozen=True, slots=True)
 class Lean(Generic[_Item, _Result]):
-    """A task that saves the next one in its process some of the work of starting."""
+    """A task after which the next one in its process starts sooner."""
 
     work: Callable[[Iterable[_Item]], Iterator[_Result]]
 
@@ -114,7 +114,7 @@ def task_count(context: SparkContext, label: str, files: int, size_bytes: int) -
 
 
 def spark_failed(label: str, error: Exception) -> JobError:
-    """Turn an exception of Spark into a JobError with its first telling line and its causes."""
+    """Turn an exception of Spark into a JobError with the first line that names an error, and its causes."""
     reasons = [line.strip() for line in str(error).splitlines() if "Exception:" in line or "Error:" in line]
     reason = next(iter(reasons), "") or str(error).partition("\n")[0]
     causes = [line for line in reasons[1:] if line.startswith("Caused by:") and "Traceback" not in line]

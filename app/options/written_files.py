@@ -38,7 +38,7 @@ from typing import Final, Self
 from app.errors import UnsupportedFormatError
 from app.options.reading import INT32_MAX, OptionReader
 
-# Length of statistics that cut nothing.
+# Length of bounds that are not cut.
 ALL: Final = -1
 
 _TARGET_WITH_KEY: Final = 128 << 20

@@ -93,7 +93,7 @@ def evaluate_files(
 def _read_batch(
     warehouse: Warehouse, files: Sequence[IndexFileRef], stack: ExitStack, *, any_place: bool
 ) -> Iterator[tuple[str, Callable[[], FileIndex]]]:
-    """Read and stack the next files. Yield each name with a function that returns or raises."""
+    """Read and stack the next files. Yield names with functions that return the index, or raise."""
     contents: list[tuple[str, bytes | None, Exception | None]] = []
     size = 0
     for file in files:

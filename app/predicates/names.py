@@ -117,7 +117,7 @@ class Names:
     def tested(self, column: ColumnName) -> DataField | None:
         """Resolve the column, or map key, that is tested. Return None if its values are unknown.
 
-        Unknown are fields of structs, keys of maps not from strings, and whatever :meth:`doubt` reports.
+        Fields of structs, keys of maps that are not strings, and what :meth:`doubt` reports are unknown.
         Raises FilterError if there is no such column, or several differ in case only.
         """
         readings = self._known_readings(column)

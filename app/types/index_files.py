@@ -44,7 +44,7 @@ class GlobalIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexFileMeta:
-    """Index file."""
+    """Metadata of an index file."""
 
     # `HASH`, `DELETION_VECTORS`, or the type of a global index.
     index_type: str

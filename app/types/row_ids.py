@@ -1,4 +1,4 @@
-"""Sets of row ids, which can be much larger than a file's rows."""
+"""Sets of row ids, which number the rows of a whole table and need 64 bits."""
 
 from __future__ import annotations
 

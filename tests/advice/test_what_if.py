@@ -1,12 +1,12 @@
 """Indexes that nobody has built: what is promised is what a plan finds once they are built."""
 
 import gc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.advice import what_if
 from app.advice.what_if import Effect, IndexRequest, WhatIf, WhatIfRequest, try_indexes
 from app.building.columns import DataFormat
 from app.observation import Observer, StorageCall, observed_by
@@ -64,10 +64,10 @@ def test_the_effect_is_that_of_the_built_index(tmp_path: Path, kind: str, data_f
 
 
 def test_files_that_no_memory_can_be_claimed_for_are_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, limit_memory: Callable[[int], None]
 ) -> None:
     table = indexed_table(tmp_path, FILES[:2], {})
-    monkeypatch.setattr(what_if, "_MOST_BYTES", 1_000)
+    limit_memory(20_000)
 
     found = tried(table, IndexRequest(column="city", index="bitmap", options={}), filters=["city = 'city 9'"])
 

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -401,12 +402,12 @@ def test_tables_and_lines_are_printable(capsys: pytest.CaptureFixture[str]) -> N
     assert printed.count("x1b[31m") == 2
 
 
-def test_a_terminal_without_a_character_is_given_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_without_a_character_is_given_its_number() -> None:
     written = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii", write_through=True))
-
-    print_line("databases größe, 日本")
-    print_table(("name",), [("größe",)])
+    terminal = io.TextIOWrapper(written, encoding="ascii", write_through=True)
+    with redirect_stdout(terminal):
+        print_line("databases größe, 日本")
+        print_table(("name",), [("größe",)])
 
     assert written.getvalue().decode().split() == [
         "databases", "gr\\xf6\\xdfe,", "\\u65e5\\u672c", "name", "gr\\xf6\\xdfe"

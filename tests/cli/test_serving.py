@@ -272,12 +272,12 @@ def test_a_terminal_that_is_gone_does_not_end_the_service(
     service = create_service(settings)
     failures: list[object] = []
     monkeypatch.setattr(threading, "excepthook", failures.append)
-    monkeypatch.setattr(sys, "stdout", GoneTerminal())
 
-    show_banner(settings, service)
-    for thread in threading.enumerate():
-        if thread.name == "banner":
-            thread.join()
+    with contextlib.redirect_stdout(GoneTerminal()):
+        show_banner(settings, service)
+        for thread in threading.enumerate():
+            if thread.name == "banner":
+                thread.join()
     service.close()
 
     assert failures == []

@@ -1,8 +1,8 @@
 """Merged dictionaries of many files, which find the files that have a key.
 
 Keys ascend, each with the file that has it. A binary search finds a key and the slice of its files. A range
-of keys gives a longer slice. That slice is read only until the files are settled that their smallest and
-largest key leave open.
+of keys gives a longer slice. It is read only if the range lies between the smallest and the largest key of
+some file, and only until all such files are found in it.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Directory:
     Attributes:
         keys: ascending, n of them.
         files: int32, shape (n,): the file that has the key.
-        first: int64, shape (m,): position of the smallest key of each file. N if it has none.
+        first: int64, shape (m,): position of the smallest key of each file; n if it has none.
         last: int64, shape (m,): position of its largest key; -1 if it has none.
         distinct: int64, shape (m,): number of its keys.
     """
@@ -231,7 +231,7 @@ def as_keys(bits: NDArray[np.int64], space: KeySpace) -> NDArray[np.int64]:
 def _codes(
     values: NDArray[np.int64], file_bits: int
 ) -> tuple[NDArray[np.int64], Callable[[NDArray[np.int64]], NDArray[np.int64]]]:
-    """Return numbers in the order of the values that leave ``file_bits`` bits free, and the way back."""
+    """Return numbers in the order of the values that leave ``file_bits`` bits free, and their inverse."""
     if not len(values):
         return values, lambda codes: codes
     least = int(values.min())

@@ -1,8 +1,8 @@
 """Finds the bucket of a key, lists the content of buckets, and predicts where a writer would put a key.
 
-Keys with CHAR columns are looked up in every form that writers may have stored: a key's bucket follows from
-its bytes, Spark and Flink hash ``'c3'`` padded with blanks, the Java API as it is, and to Spark both are
-equal. The padded form wins where it is in the index.
+Keys with CHAR columns are looked up in every form that writers may have stored. A key's bucket follows from
+its bytes: Spark and Flink hash ``'c3'`` padded with blanks, the Java API hashes it as it is, and Spark takes
+both for equal. The padded form wins where it is in the index.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def answer_buckets(version: Version, request: BucketsRequest) -> BucketList:
 
 
 def answer_assignment(version: Version, request: AssignRequest) -> AssignmentAnswer:
-    """Predict where a new assigner would put each key. Among several permitted buckets, one of them.
+    """Predict where a new assigner would put each key: in one of the buckets that it may choose.
 
     Raises FilterError if the table assigns no buckets, or a key belongs to another assigner.
     """

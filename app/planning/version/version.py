@@ -150,7 +150,7 @@ class Version:
 
     @property
     def relation(self) -> Relation:
-        """The table's name in a filter, and columns that a query sees besides."""
+        """The table's name in a filter, and further columns that a query sees."""
         options = self.schema.options
         return Relation(
             self.table.name, self.table.database, options.row_tracking, shown_defaults(options.values)

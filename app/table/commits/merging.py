@@ -3,7 +3,7 @@
 A *minor* merge combines consecutive manifests that together reach the target size, and those at the end of
 the list once there are many. An ADD and the DELETE of one file cancel if both are merged. A DELETE whose ADD
 is elsewhere stays. A *full* merge follows once manifests that are small, or remove files, are large together:
-every entry about a removed file goes, wherever it is. Large manifests without removed files stay.
+every entry of a removed file is dropped, wherever it is. Large manifests without removed files stay.
 
 Entries are copied as encoded (:mod:`app.table.avro.writing`). Readers must find the same files before and
 after. Where they would not, because manifests record a file twice, nothing is merged. A merge never fails a

@@ -58,7 +58,8 @@ _INLINE_MASKS: Final = np.array([(1 << 8 * length) - 1 for length in range(INLIN
 
 Bytes: TypeAlias = NDArray[np.uint8]
 _Mask: TypeAlias = NDArray[np.bool_]
-# Takes the known values, those that hold, the expectation and the values found; returns those to read.
+# Arguments: masks of the values that are not null and of those as expected, the expectation in words, and the
+# numbers found. Returns the mask of the values to read.
 _Check: TypeAlias = Callable[[_Mask, _Mask, str, NDArray[np.int64]], _Mask]
 
 _SIGN_BIT: Final = 0x80
@@ -270,7 +271,7 @@ class RowColumns:
         if root is TypeRoot.BOOLEAN:
             return stored != 0, valid
         if root in FLOATING_ROOTS:
-            with np.errstate(invalid="ignore"):  # of NaN that are to signal
+            with np.errstate(invalid="ignore"):  # of signalling NaN
                 return stored.astype(np.float64), valid
         return stored.astype(np.int64), valid
 
