@@ -31,7 +31,7 @@ ROWS   rows                                                       DOUBT
 KEEP   ``KEEP``                                                   ROWS
 =====  =========================================================  ==================
 
-A stack answers UNASKED for files that it had no time to look up. They are kept.
+A stack answers UNEVALUATED for files that it had no time to look up. They are kept.
 
 Bitmap, range-bitmap and bsi find the rows of each key. Each of them implements the sets of :class:`RowIndex`
 for one file and of :class:`RowStack` for many; :func:`select` and :meth:`RowStack.answers` build every
@@ -240,7 +240,7 @@ class Answer:
     DOUBT: Final = np.int8(1)
     ROWS: Final = np.int8(2)
     KEEP: Final = np.int8(3)
-    UNASKED: Final = np.int8(4)
+    UNEVALUATED: Final = np.int8(4)
 
 
 def everywhere(answer: np.int8, count: int) -> Answers:
@@ -335,7 +335,7 @@ class RowStack(ABC, Generic[_KnownRows]):
         """Answer a condition for each of ``files``, in their order."""
         match condition:
             case Points(keys) if len(keys) > SHORT_LIST and out_of_time():
-                return everywhere(Answer.UNASKED, len(files))
+                return everywhere(Answer.UNEVALUATED, len(files))
             case NullTest(null=True):
                 rows_of_files = self.null_rows()
             case NullTest():

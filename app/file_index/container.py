@@ -58,7 +58,7 @@ _NAME_LENGTH_BYTES = 2
 
 
 def read_name(cursor: Cursor, label: str) -> str:
-    """Read a name. Raises CorruptIndexError if it is no modified UTF-8, or has half a surrogate pair."""
+    """Read a name. Raises CorruptIndexError if it is not modified UTF-8, or has half a surrogate pair."""
     start = cursor.position
     stored = bytes(cursor.take(cursor.u16(f"length of the {label}"), label))
     try:
@@ -138,7 +138,7 @@ class HeadLayout:
     def read(cls, buffer: memoryview) -> Self:
         """Read the head at the front of ``buffer``.
 
-        Raises CorruptIndexError if the bytes are no container of version 1, or end within the head.
+        Raises CorruptIndexError if the bytes are not a container of version 1, or end within the head.
         """
         cursor = Cursor(buffer)
         magic = cursor.i64("magic")

@@ -117,8 +117,8 @@ def evaluate(
 class _Evaluation:
     """State of one evaluation. ``at`` are positions in ``files`` throughout.
 
-    ``failed``: bool, shape (k,): files with a broken index, which are evaluated no further. ``unasked``:
-    bool, shape (k,): files for which time ran out.
+    ``failed``: bool, shape (k,): files with a broken index, whose evaluation stops. ``unevaluated``: bool,
+    shape (k,): files for which time ran out.
     """
 
     index: StackedIndex
@@ -127,7 +127,7 @@ class _Evaluation:
     form: FileAnswers | RowAnswers
     failed: NDArray[np.bool_]
     answered: NDArray[np.bool_]
-    unasked: NDArray[np.bool_]
+    unevaluated: NDArray[np.bool_]
     steps: Sequence[list[Step]] | None
     errors: dict[int, CorruptIndexError] = field(default_factory=dict)
     trace: list[tuple[str, NDArray[np.int64], AnswerArray]] = field(default_factory=list)
@@ -141,8 +141,8 @@ class _Evaluation:
         form: FileAnswers | RowAnswers,
         steps: Sequence[list[Step]] | None = None,
     ) -> _Evaluation:
-        failed, answered, unasked = np.zeros((3, len(files)), bool)
-        return cls(index, files, row_counts, form, failed, answered, unasked, steps)
+        failed, answered, unevaluated = np.zeros((3, len(files)), bool)
+        return cls(index, files, row_counts, form, failed, answered, unevaluated, steps)
 
     def answers(self, predicate: BoundPredicate) -> AnswerArray:
         broken = self.index.heads.broken
@@ -161,7 +161,7 @@ class _Evaluation:
     def decisions(self, overall: AnswerArray, rows: Mapping[int, Rows]) -> FileDecisions:
         codes = self.form.codes
         trace = [(kind, at, codes(answers)) for kind, at, answers in self.trace]
-        return FileDecisions(codes(overall), self.answered, self.unasked, self.errors, trace, rows)
+        return FileDecisions(codes(overall), self.answered, self.unevaluated, self.errors, trace, rows)
 
     def answer(self, predicate: BoundPredicate, at: NDArray[np.int64]) -> AnswerArray:
         match predicate:
@@ -222,12 +222,12 @@ class _Evaluation:
         answers = form.everywhere(form.keep, len(at))
         # A filter of very many tests could otherwise outlast its budget without any long list.
         if len(self.trace) >= SHORT_LIST and form.out_of_time():
-            self.unasked[at] = True
+            self.unevaluated[at] = True
             return answers
         answered, pending = np.zeros(len(at), bool), np.arange(len(at))
         kinds = sorted(self.index.heads.kinds(column), key=cost)
         for kind in kinds:
-            answering, of_kind = self._ask(leaf, kind, condition, _take(at, pending))
+            answering, of_kind = self._evaluate_kind(leaf, kind, condition, _take(at, pending))
             places = _take(pending, answering)
             answered[places] = True
             if len(places):
@@ -246,7 +246,7 @@ class _Evaluation:
                 break
         self.answered[at[answered]] = True
         if self.steps is not None:
-            self._note_silence(leaf, at[~answered & ~self.failed[at] & ~self.unasked[at]])
+            self._note_silence(leaf, at[~answered & ~self.failed[at] & ~self.unevaluated[at]])
         return answers
 
     def _settles(self, kind: str, condition: Condition | None, answers: AnswerArray) -> NDArray[np.bool_]:
@@ -256,7 +256,7 @@ class _Evaluation:
             settled |= answers != self.form.keep
         return settled
 
-    def _ask(
+    def _evaluate_kind(
         self, leaf: BoundLeaf, kind: str, condition: Condition | None, at: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], AnswerArray]:
         """Evaluate one kind of index. Return positions in ``at`` that got an answer, and the answers."""
@@ -272,26 +272,26 @@ class _Evaluation:
         opened = self.index.open(column, index_kind, leaf.field.type)
         usable = self._usable(opened, leaf, index_kind, at)
         if opened.stack is not None and len(usable):
-            of_stack, errors = form.ask(opened.stack, index_kind, condition, _take(files, usable))
+            of_stack, errors = form.evaluate(opened.stack, index_kind, condition, _take(files, usable))
             for place, error in errors.items():
                 file = int(usable[place])
                 self._fail(int(at[file]), blamed(self.index.entry(column, kind, int(files[file])), error))
-                of_stack[place] = form.unasked
-            in_time, answers_in_time = self._without_unasked(usable, of_stack, at)
+                of_stack[place] = form.unevaluated
+            in_time, answers_in_time = self._without_unevaluated(usable, of_stack, at)
             if len(in_time) == len(at):
                 return in_time, answers_in_time
             answers[in_time] = answers_in_time
             decided[in_time] = True
         return np.flatnonzero(decided), answers[decided]
 
-    def _without_unasked(
+    def _without_unevaluated(
         self, places: NDArray[np.int64], answers: AnswerArray, at: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], AnswerArray]:
-        if not (unasked := answers == self.form.unasked).any():
+        if not (unevaluated := answers == self.form.unevaluated).any():
             return places, answers
-        silent = at[places[unasked]]
-        self.unasked[silent] |= ~self.failed[silent]
-        return places[~unasked], answers[~unasked]
+        silent = at[places[unevaluated]]
+        self.unevaluated[silent] |= ~self.failed[silent]
+        return places[~unevaluated], answers[~unevaluated]
 
     def _usable(
         self, opened: OpenedStack, leaf: BoundLeaf, kind: IndexKind, at: NDArray[np.int64]

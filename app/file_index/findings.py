@@ -61,7 +61,7 @@ class FileAnswers(_Form):
     dtype = np.int8
     keep = Answer.KEEP
     skip = Answer.SKIP
-    unasked = Answer.UNASKED
+    unevaluated = Answer.UNEVALUATED
 
     @staticmethod
     def both(left: Answers, right: Answers) -> Answers:
@@ -81,7 +81,7 @@ class FileAnswers(_Form):
         answers[row_counts == UNKNOWN_ROW_COUNT] = Answer.KEEP
         return answers
 
-    def ask(
+    def evaluate(
         self, stack: FileStack[Any], _: IndexKind, condition: Condition, files: NDArray[np.int64]
     ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
         """Evaluate a stack for ``files``. Errors of bitmaps are unknown to it, so there are none."""
@@ -104,7 +104,7 @@ class RowAnswers(_Form):
     dtype = object
     keep = KEEP
     skip = SKIP
-    unasked = None
+    unevaluated = None
 
     both = staticmethod(np.vectorize(both, [object]))
     either = staticmethod(np.vectorize(either, [object]))
@@ -116,7 +116,7 @@ class RowAnswers(_Form):
             answers[at] = rows(all_rows(int(row_counts[at])), exact=True)
         return answers
 
-    def ask(
+    def evaluate(
         self, stack: FileStack[Any], kind: IndexKind, condition: Condition, files: NDArray[np.int64]
     ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
         """Evaluate the index of each of ``files``. Return answers, and errors of bitmaps by position."""
@@ -128,7 +128,7 @@ class RowAnswers(_Form):
         answers = self.everywhere(KEEP, len(files))
         for at, file in enumerate(files.tolist()):
             if is_long and self.out_of_time():
-                answers[at:] = self.unasked
+                answers[at:] = self.unevaluated
                 break
             try:
                 answers[at] = select(stack.of_file(file), condition)
@@ -148,7 +148,7 @@ class FileDecisions:
     Attributes:
         answers: int8, shape (k,): a code of :class:`~app.file_index.answers.Answer` for each.
         answered: bool, shape (k,): some index had an answer.
-        unasked: bool, shape (k,): time ran out before all of the filter was evaluated.
+        unevaluated: bool, shape (k,): time ran out before all of the filter was evaluated.
         errors: errors of indexes that had to be evaluated, by position of the file. Such files are kept.
         trace: questions in order: kind of index, positions among the k files, and an answer for each.
         rows: rows that can match, by position among the k files, only from :func:`find_rows`.
@@ -156,7 +156,7 @@ class FileDecisions:
 
     answers: Answers
     answered: NDArray[np.bool_]
-    unasked: NDArray[np.bool_]
+    unevaluated: NDArray[np.bool_]
     errors: Mapping[int, CorruptIndexError]
     trace: Sequence[tuple[str, NDArray[np.int64], Answers]] = ()
     rows: Mapping[int, Rows] = field(default_factory=dict)

@@ -56,7 +56,7 @@ def _describe(index: FileIndex, entry: ContainerEntry, data_type: DataType | Non
 def _content(index: FileIndex, entry: ContainerEntry, data_type: DataType | None) -> dict[str, Json]:
     kind = KINDS.get(entry.kind)
     if kind is None:
-        return {"error": {"detail": f"{entry.kind!r} is no kind of index that is known here", "offset": None}}
+        return {"error": {"detail": f"{entry.kind!r} is not a known kind of index", "offset": None}}
     if data_type is None:
         return kind.describe_untyped(index.payload(entry))
     return kind.describe(index.open(entry, kind, data_type), data_type)

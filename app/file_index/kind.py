@@ -1,4 +1,4 @@
-"""Kinds of file index: everything that planning, building and inspecting ask of one.
+"""Kinds of file index: the interface that planning, building and inspecting use.
 
 A kind is a package with a module ``kind``. A subclass of :class:`Kind` there brings together the layout, the
 reader of many files and the writer. One line in :mod:`app.file_index.index_kinds` registers it.
@@ -56,14 +56,14 @@ class FileStack(Protocol[_Index_co]):
 
     @property
     def row_counts(self) -> NDArray[np.int64] | None:
-        """Rows of each file, shape (m,). None if the indexes do not tell."""
+        """Rows of each file, shape (m,). None if the indexes do not record them."""
 
     def answers(self, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime) -> Answers:
-        """Decide which files can have rows that meet a condition, which the kind can answer.
+        """Decide which files can have rows that meet a condition. ``can_answer`` must be true for it.
 
         ``files``: shape (k,): positions of files whose indexes are present and not broken. ``out_of_time``:
-        checked before more than ``SHORT_LIST`` keys of a list are looked up. Return shape (k,). UNASKED
-        where time ran out.
+        checked before more than ``SHORT_LIST`` keys of a list are looked up. Return an answer for each file,
+        shape (k,): UNEVALUATED where time ran out.
         """
 
     def of_file(self, file: int) -> _Index_co:
@@ -71,7 +71,7 @@ class FileStack(Protocol[_Index_co]):
 
 
 class Kind(str, ABC, Generic[_Index, _Options]):
-    """A kind of file index, equal to its name in files, with types of one file's index and of options."""
+    """A kind of file index. As a string it is the kind's name in files."""
 
     __slots__ = ()
 
@@ -87,7 +87,7 @@ class Kind(str, ABC, Generic[_Index, _Options]):
     """True if the index finds the rows of each key; otherwise it only rules out whole files."""
 
     directory_bytes: ClassVar[int] = 0
-    """Approximate bytes of the stacked form for each byte of a payload, at most."""
+    """Maximum bytes of the stacked form for each byte of a payload, approximately."""
 
     def takes(self, data_type: DataType) -> bool:
         """Return True if the engine can have written such an index on a column of this type."""
@@ -115,10 +115,10 @@ class Kind(str, ABC, Generic[_Index, _Options]):
 
     @abstractmethod
     def parse_options(self, written: Mapping[str, str]) -> _Options:
-        """Read options by name, all of :attr:`option_names`. Raises RequestError if a text does not fit."""
+        """Parse options by name, all of :attr:`option_names`. Raises RequestError if one is invalid."""
 
     def written_options(self, options: _Options) -> dict[str, str]:  # noqa: ARG002 - for subclasses
-        """Return options that a table should set to get such an index, as text by name."""
+        """Return options that a table sets to get such an index, as text by name."""
         return {}
 
     @abstractmethod

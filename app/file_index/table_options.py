@@ -65,7 +65,7 @@ def indexed_type(name: str, types: Mapping[str, DataType]) -> DataType:
     if key is None:
         return data_type
     if data_type.root is not TypeRoot.MAP or data_type.children[0].root not in STRING_ROOTS:
-        raise RequestError(f"column {column!r} of type {data_type} is no map with strings as keys")
+        raise RequestError(f"column {column!r} of type {data_type} is not a map with strings as keys")
     return data_type.children[1]
 
 

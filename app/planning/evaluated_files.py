@@ -1,4 +1,4 @@
-"""Evaluates a filter on file indexes alone, without a table."""
+"""Evaluation of a filter on file indexes alone, without a table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.errors import (
 from app.file_index import FileIndex, StackedIndex, evaluate, indexed_rows, top_n
 from app.file_index.answers import SKIP, Result, Rows, Step
 from app.planning.plan.file_plan import ExplainStep
-from app.planning.request.budget import UNBOUNDED, asks_much, unasked_warnings
+from app.planning.request.budget import UNBOUNDED, budget_warnings, needs_budget
 from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.request.limits import Limits
 from app.planning.request.requests import EvaluateRequest, IndexFileRef
@@ -43,10 +43,10 @@ class FileVerdict:
 
     name: str
     skip: bool
-    # Positions outside which no row matches; None without an answer at row level.
+    # No row outside these positions matches. None if the indexes find no rows.
     selection: Positions | None
     explain: tuple[ExplainStep, ...] | None = None
-    error: Exception | None = None  # The reason why the indexes could not be used; the file is kept.
+    error: Exception | None = None  # Reason why the indexes could not be used. The file is kept.
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +77,17 @@ def evaluate_files(
         names = Names(fields)
         columns = [names.sort_column(key.column) for key in request.top_n.order_by]
         sort_column = columns[0]
-    budget, is_short, unasked_files = UNBOUNDED.before_deadline(), not asks_much(predicate), 0
+    budget, is_short, unevaluated_files = UNBOUNDED.before_deadline(), not needs_budget(predicate), 0
     files: list[FileVerdict] = []
     while len(files) < len(request.files):
         with ExitStack() as stack:
             batch = request.files[len(files) : len(files) + _STACKED_FILES]
             for name, index in _read_batch(warehouse, batch, stack, any_place=any_place):
                 has_time = is_short or not budget.out_of_time()
-                unasked_files += not has_time
+                unevaluated_files += not has_time
                 decided = predicate if has_time else Unknown("a long filter")
                 files.append(_evaluate(name, index, request, decided, sort_column))
-    return EvaluateAnswer(tuple(files), (*filter_warnings(predicate), *unasked_warnings(unasked_files)))
+    return EvaluateAnswer(tuple(files), (*filter_warnings(predicate), *budget_warnings(unevaluated_files)))
 
 
 def _read_batch(

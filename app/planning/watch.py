@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from app.errors import NotFoundError, PaimonIndexError
-from app.observation import NOBODY, Observer, observed_by
+from app.observation import NO_OBSERVER, Observer, observed_by
 from app.planning.request.requests import SnapshotSelector, TableRef
 from app.planning.service import IndexService
 from app.work import Cancellation, cancellable
@@ -52,7 +52,7 @@ class Watch:
         seconds: float,
         clock: Callable[[], float] = time.monotonic,
         *,
-        observer: Observer = NOBODY,
+        observer: Observer = NO_OBSERVER,
     ) -> None:
         self._service = service
         self._seconds = seconds

@@ -1,4 +1,4 @@
-"""Checks the places that a path may name.
+"""Places that a path or a URI may name.
 
 A path is relative to the warehouse (``db.db/t/snapshot/LATEST``) or an absolute URI, which metadata may hold
 for files outside their table (``s3://bucket/x``, ``file:/x``). Both are taken literally: ``%2F`` in a
@@ -45,8 +45,8 @@ class Roots:
     ) -> Roots:
         """Open the root at ``url``, and external ones: ``URI``, or for moved trees ``URI=LOCATION``.
 
-        Raises SettingsError without a library for a location, PathNotAllowedError for ``..``, ``.`` or empty
-        segments.
+        Raises SettingsError if a location cannot be opened. Raises PathNotAllowedError for ``..``, ``.`` or
+        empty segments.
         """
 
         def root(known_as: str, location: str) -> Root:

@@ -103,7 +103,7 @@ def test_a_damaged_index_does_not_hide_the_others() -> None:
             "type": "unheard-of",
             "offset": start + 1,
             "length": 1,
-            "error": {"detail": "'unheard-of' is no kind of index that is known here", "offset": None},
+            "error": {"detail": "'unheard-of' is not a known kind of index", "offset": None},
         },
         {"type": "bloom-filter", "offset": start + 2, "length": 5, "bits": 8, "hash_functions": 1},
     ]

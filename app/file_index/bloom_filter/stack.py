@@ -139,7 +139,7 @@ class BloomStack:
             unmatched = files[start : start + _FILES_AT_ONCE]
             for number, batch in enumerate(batches):
                 if number and out_of_time():
-                    answers[unmatched] = Answer.UNASKED
+                    answers[unmatched] = Answer.UNEVALUATED
                     break
                 if number not in places:
                     places[number] = _Places.of(batch, self) if alike else None

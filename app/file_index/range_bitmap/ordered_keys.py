@@ -1,7 +1,7 @@
-"""The keys of many files in the order of their dictionaries: file after file, ascending within each.
+"""Keys of many files, as their dictionaries store them: file after file, ascending within each.
 
-Merging keys into a directory takes longer than reading them. So the first question is answered here, by a
-binary search in all files side by side. Only a second question has the keys merged.
+Merging keys into a directory takes longer than reading them, and many stacks are searched only once. So the
+first search is a binary search in all files at once. The second search merges the keys.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class OrderedKeys:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory once the keys are merged into a directory, which takes more."""
+        """Bytes of memory that the keys take once they are merged, which is more than now."""
         return self.values.nbytes + _BYTES_OF_FILE * len(self.values) + 3 * self.distinct.nbytes
 
     def unordered(self) -> NDArray[np.bool_]:
@@ -39,14 +39,14 @@ class OrderedKeys:
         wrong = np.zeros(len(self.distinct), bool)
         falls = self.values[1:] <= self.values[:-1]
         ends = np.cumsum(self.distinct)
-        # Between two files there is no order to break.
+        # The first key of a file may be below the last key of the file before.
         inner = ends[(ends > 0) & (ends < len(self.values))]
         falls[inner - 1] = False
         wrong[np.searchsorted(ends, np.flatnonzero(falls), side="right")] = True
         return wrong
 
     def differ(self, ends: NDArray[np.signedinteger]) -> NDArray[np.bool_]:
-        """Return files whose first and last key are not ``ends``, shape (2, m). Shape (m,)."""
+        """Return files whose first or last key differs from ``ends``, shape (2, m). Return shape (m,)."""
         wrong, filled = np.zeros(len(self.distinct), bool), np.flatnonzero(self.distinct)
         behind = np.cumsum(self.distinct)[filled]
         for keys, places in zip(ends, (behind - self.distinct[filled], behind - 1), strict=True):
@@ -87,10 +87,7 @@ class OrderedKeys:
         return inside
 
     def _below(self, key: Key) -> NDArray[np.int64]:
-        """Return the position of each file's first key that is not below ``key``.
-
-        The file's end if there is none.
-        """
+        """Return the position of each file's first key that is not below ``key``, or the file's end."""
         high = np.cumsum(self.distinct)
         low = high - self.distinct
         while len(searching := np.flatnonzero(low < high)):
@@ -101,21 +98,21 @@ class OrderedKeys:
         return low
 
 
-class MergedKeys:
-    """Keys of many files, merged at the second question. Threads may share one."""
+class SearchableKeys:
+    """Keys of many files. They are merged once that pays. Thread-safe: two threads may both merge."""
 
-    __slots__ = ("_has_answered", "_keys")
+    __slots__ = ("_is_searched", "_keys")
 
     def __init__(self, keys: OrderedKeys | Directory) -> None:
         self._keys = keys
-        self._has_answered = False
+        self._is_searched = False
 
     def for_searches(self, searches: int = 1) -> OrderedKeys | Directory:
-        """Return the keys in the form that suits the next question, which looks up ``searches`` keys."""
+        """Return the form of the keys to search next, for ``searches`` keys. Merge them if that pays."""
         keys = self._keys
-        if isinstance(keys, OrderedKeys) and (self._has_answered or searches > _MOST_SEARCHES):
+        if isinstance(keys, OrderedKeys) and (self._is_searched or searches > _MOST_SEARCHES):
             keys = self._keys = keys.merged()
-        self._has_answered = True
+        self._is_searched = True
         return keys
 
     @property

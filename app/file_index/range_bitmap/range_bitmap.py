@@ -1,4 +1,4 @@
-"""``range-bitmap``: a code for each distinct value, in their order, and the rows by the bits of their code.
+"""``range-bitmap``: numbers distinct values in their order, and lists the rows by the bits of these codes.
 
 All integers are big endian.
 
@@ -69,7 +69,7 @@ SLICES_HEAD_LENGTH: Final = _SLICES_HEAD.size - 4
 VERSION = 1
 DEFAULT_CHUNK_BYTES = 16 * 1024
 
-# The engine's default for these types is chunks of no bytes.
+# The engine's default chunk size for these types is 0, which puts each key into a chunk of its own.
 _ONE_KEY_A_CHUNK = frozenset({TypeRoot.BOOLEAN, TypeRoot.TINYINT, TypeRoot.SMALLINT})
 
 _HEAD = struct.Struct(">bii")
@@ -146,7 +146,7 @@ class RangeBitmap:
         """Return rows with a key in [start, stop). None means unbounded."""
         first = 0 if start is None else self._rank(start)
         behind = self.cardinality if stop is None else self._rank(stop)
-        # No row has a code above the last one; a span to the end of all codes spares the walk along its edge.
+        # No row has a code of ``cardinality`` or more, and a range without an end reads fewer slices.
         return self.slices.select([(first, behind if behind < self.cardinality else 1 << MAX_SLICES)])
 
     def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:

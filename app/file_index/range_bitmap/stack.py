@@ -21,7 +21,7 @@ from app.file_index.keys.keys import FloatingKeys, Key, KeySpace
 from app.file_index.payloads import Cursors, integers, runs_of
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.range_bitmap.dictionary import HEAD_LENGTH, OFFSET, VERSION
-from app.file_index.range_bitmap.ordered_keys import MergedKeys, OrderedKeys
+from app.file_index.range_bitmap.ordered_keys import OrderedKeys, SearchableKeys
 from app.file_index.range_bitmap.range_bitmap import RangeBitmap
 from app.file_index.shared.bit_slices import MAX_SLICES, null_rows
 from app.file_index.shared.directory import Directory, StoredKeys, as_keys
@@ -226,7 +226,7 @@ class RangeBitmapStack(RowStack[RangeBitmap]):
 
     payloads: BytesColumn
     space: KeySpace
-    dictionary: MergedKeys
+    dictionary: SearchableKeys
     row_counts: NDArray[np.int64]
     existing: BytesColumn
     broken: NDArray[np.bool_]
@@ -263,7 +263,7 @@ class RangeBitmapStack(RowStack[RangeBitmap]):
         cursors.skip(lengths, "dictionary")
         existing = _existing_rows(cursors, cardinalities)
         broken = ~payloads.is_null & ~cursors.sound
-        return cls(payloads, space, MergedKeys(keys), heads.row_counts, existing, broken)
+        return cls(payloads, space, SearchableKeys(keys), heads.row_counts, existing, broken)
 
     @property
     def nbytes(self) -> int:

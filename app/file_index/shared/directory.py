@@ -56,7 +56,7 @@ class _Integers:
             return 0
         if int(key) > bounds.max:
             return len(self.values)
-        # A key of another width would have the whole array converted.
+        # NumPy would convert the whole array for a key of another width.
         return int(np.searchsorted(self.values, self.values.dtype.type(key)))
 
     def places(self, keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -172,7 +172,7 @@ class Directory:
         """Return files with a key that is none of ``keys``, which are distinct. Shape (m,)."""
         hits = np.zeros(len(self.first), np.int64)
         for files in self._files_with(keys):
-            # Keys that are looked up together may be of one file.
+            # A file occurs once for each of its keys that are looked up together.
             hits += np.bincount(files, minlength=len(hits))
         return self.distinct > hits
 
@@ -242,6 +242,7 @@ def _codes(
 
 
 def _merged(codes: NDArray[np.int64], owners: NDArray[np.int64], count: int) -> NDArray[np.integer]:
+    # Sorted integers: the code of a key, and in the low bits the file that has it.
     file_bits = count.bit_length()
     pairs = codes << file_bits | owners
     # NumPy sorts 32-bit integers several times as fast as 64-bit ones.
@@ -251,6 +252,7 @@ def _merged(codes: NDArray[np.int64], owners: NDArray[np.int64], count: int) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Runs:
+    # Keys as stored: the file of each run of keys, the run's first position, and the codes of all keys.
     owners: NDArray[np.int64]
     starts: NDArray[np.int64]
     codes: NDArray[np.int64]

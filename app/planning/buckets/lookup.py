@@ -288,7 +288,7 @@ def _read_keys(
         if not allowed.issuperset(key):
             name = next(name for name in key if name not in allowed)
             suggestion = hint(name, sorted(allowed), plural="key columns")
-            raise FilterError(f"{name!r:.200} is no key column of this table{suggestion}", column=name)
+            raise FilterError(f"{name!r:.200} is not a key column of this table{suggestion}", column=name)
     for field, value in zip(schema.partition_fields, partition, strict=True):
         if any(field.name in key and not _is(field, _value(key, field), value) for key in keys):
             raise FilterError(f"{field.name!r} of the key is not that of the partition", column=field.name)

@@ -72,9 +72,10 @@ ColumnValues: TypeAlias = pa.Array | Coded | list[Any]
 class PlannedFiles(Sequence[FilePlan]):
     """Files of a plan. Files that are read together are adjacent.
 
-    ``table`` has the members of :class:`FileFacts` that are no objects, and their sources: ``external_path``,
-    ``partition_code``, ``decision``, ``selected_rows``, ``number`` of the file in its version, ``unit``. It
-    is ordered by unit, the number of the first file that is read together with this one, and by number.
+    ``table`` has the members of :class:`FileFacts` that are not objects, and the sources of the others:
+    ``external_path``, ``partition_code``, ``decision``, ``selected_rows``, ``number`` of the file in its
+    version, ``unit``. ``unit`` is the number of the first file that is read together with this one. Rows are
+    ordered by unit, then by number.
     """
 
     table: pa.RecordBatch

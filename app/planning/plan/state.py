@@ -157,8 +157,8 @@ class PlanState:
             counts += np.bincount(self.predicate_codes[counted], minlength=len(counts))
         return list(map(int, counts))
 
-    def take_back(self, files: NDArray[np.int64]) -> None:
-        """Keep files again that a step skipped, for the reason that they had before."""
+    def undo_skips(self, files: NDArray[np.int64]) -> None:
+        """Keep files again that a step skipped, for the reason recorded before."""
         self.skips[files] = _KEPT
 
     def skipped(self, skip: tuple[SkipStep, str | None]) -> int:

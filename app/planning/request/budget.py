@@ -1,4 +1,4 @@
-"""Bounds the time in which a plan reads index files and looks up long lists of values in them."""
+"""Limits of the time in which a plan reads index files and looks up long lists of values in them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.work import check_deadline, remaining_seconds
 class Budget:
     """The time in which a plan may begin to read index files, and to look up long lists in them."""
 
-    ends: float | None = None  # On the monotonic clock; None waits for all index files.
+    ends: float | None = None  # On the monotonic clock. None waits for all index files.
 
     @classmethod
     def begin(cls, milliseconds: int | None) -> Self:
@@ -50,19 +50,19 @@ BACKGROUND: Final = Budget(math.inf)
 """For a plan without a caller: it reads in small parts, so that requests get their turn in between."""
 
 
-def asks_much(predicate: BoundPredicate) -> bool:
+def needs_budget(predicate: BoundPredicate) -> bool:
     """Return True if a filter has so many values and tests that looking them up needs a budget."""
     # 100,000 values in the indexes of 100,000 files are ten thousand million look-ups.
     tests = (leaf for leaf in leaves(predicate) if isinstance(leaf, BoundLeaf))
     return sum(max(1, len(leaf.literals)) for leaf in tests) > SHORT_LIST
 
 
-def unasked_warnings(files: int) -> list[str]:
+def budget_warnings(files: int) -> list[str]:
     """Warn of files in whose indexes not every value was looked up."""
     if not files:
         return []
     warning = (
-        f"{files} files were not asked every value of the filter's long lists, since the plan's budget of "
-        "time (budget_ms) was used up: shorter lists or a larger budget narrow the answer"
+        f"{files} files were not searched for every value of the filter's long lists, since the plan's time "
+        "budget (budget_ms) was used up: shorter lists or a larger budget narrow the answer"
     )
     return [warning]

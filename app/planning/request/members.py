@@ -1,6 +1,6 @@
 """Members, types and bounds of requests, for HTTP, library and command line alike.
 
-Types are strict (``"7"`` is no number), and null stands for an absent member. The planner reads literals,
+Types are strict (``"7"`` is not a number), and null stands for an absent member. The planner reads literals,
 keys and partitions, since it knows the types of their columns.
 """
 

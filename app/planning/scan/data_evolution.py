@@ -1,11 +1,11 @@
-"""Judges files that hold columns of the same rows (data evolution) together, by all their columns.
+"""Decisions about groups of files that hold columns of the same rows (data evolution).
 
 Files of a bucket whose ranges of row ids overlap are one group: a reader puts their columns together.
 
-* Of the data files of a group that hold a column, the one with the largest sequence number has its values. If
-two are equally new, nothing is known of the column.
-* Blob files (``*.blob``) and vector files (``*.vector.*``) hold some rows of the group each, in formats of
-their own. Nothing is known of their columns.
+* A column's values are in the data file with the largest sequence number, among those of the group that hold
+the column. If two files tie, nothing is known of the column.
+* A blob file (``*.blob``) or vector file (``*.vector.*``) holds some rows of the group, in a format of its
+own. Nothing is known of its columns.
 * A column that no file of the group holds is NULL in every row.
 
 A file that shares its rows with no other is judged alone, like a file of any append table. A group is kept or
@@ -51,7 +51,7 @@ def judge_groups(
     groups = columns.groups
     several = groups.sizes > 1
     undecided = values.test_values(state, groups.alone, columns.bounds_of_files)
-    joined = files[:0]
+    joined = np.zeros(0, np.int64)
     if len(groups.alone) < len(files):
         joined = np.setdiff1d(files, groups.alone, assume_unique=True)
         state.raw_convertible[joined] = False
@@ -66,7 +66,7 @@ def judge_groups(
     for predicate, judged in _by_predicate(state, groups, several):
         none = _excluded(state, columns, indexes, predicate, judged)
         _skip(state, groups, judged[none], SkipStep.FILE_INDEX, predicate)
-    # A reader cannot leave rows of one file out without the other files, so groups get no selection.
+    # A reader cannot omit rows of one file of a group alone, so groups get no selection.
     kept = joined[state.is_left(joined) & ~indexes.is_unreadable(joined)]
     state.keep(kept, KeepReason.MERGE_REQUIRED)
     step = ExplainStep(SkipStep.FILE_INDEX, "keep", evidence="is read together with other files of its rows")
@@ -91,7 +91,7 @@ def keep_deleted_together(state: PlanState, groups: RowIdGroups) -> None:
     """Decide groups as a whole where deletion vectors skipped some of their files.
 
     The vector of a group's oldest data file deletes rows of the group. If it deletes all of them, the group
-    is skipped. Otherwise no file is, whatever the vectors of other files delete.
+    is skipped. Otherwise all of its files are kept, whatever the vectors of the others delete.
     """
     members = groups.members[(groups.sizes > 1)[groups.numbers]]
     deleted = members[state.is_skipped_by(members, SkipStep.DELETION_VECTOR)]
@@ -123,7 +123,7 @@ def _excluded(
     none = np.zeros(len(judged_groups), np.bool_)
     ids = sorted({leaf.field.id for leaf in leaves(predicate) if isinstance(leaf, BoundLeaf)})
     holders = [columns.holders(column_id)[judged_groups] for column_id in ids]
-    # Files play the same part in most groups: one is the oldest, another holds what was changed since.
+    # In most groups, a column is in the file at the same place: the oldest, or the one of a later change.
     parts = [
         np.where(numbers < 0, numbers, numbers - columns.groups.starts[judged_groups]) for numbers in holders
     ]
@@ -140,7 +140,7 @@ def _excluded(
 
 @dataclass(frozen=True, slots=True)
 class _GroupFilter:
-    """Evaluates a filter on groups in which files play the same parts."""
+    """Evaluates a filter on groups that agree in which file, by place in the group, holds a column."""
 
     state: PlanState
     columns: GroupColumns
@@ -159,7 +159,7 @@ class _GroupFilter:
                     self._pieces(children, disjunction), judged_groups, any_suffices=False
                 )
             case _:
-                return self._ask_file(predicate, part, judged_groups)
+                return self._evaluate_file(predicate, part, judged_groups)
 
     def _excluded_by(
         self, pieces: Iterable[BoundPredicate], judged_groups: NDArray[np.int64], *, any_suffices: bool
@@ -179,7 +179,7 @@ class _GroupFilter:
         mixed = by_part.pop(None, [])
         return [*map(join, by_part.values()), *mixed]
 
-    def _ask_file(
+    def _evaluate_file(
         self, predicate: BoundPredicate, part: int | None, judged_groups: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         none: NDArray[np.bool_] = (
@@ -195,9 +195,9 @@ class _GroupFilter:
         return none
 
     def _part(self, predicate: BoundPredicate) -> int | None:
-        """Return the file that has all columns of a predicate.
+        """Return the place of the file that has all columns of a predicate.
 
-        Return None for several, or if it is unknown.
+        Return None if there are several, or one is unknown.
         """
 
         def of_leaf(leaf: BoundLeaf | Constant | Unknown) -> int | None:

@@ -51,8 +51,8 @@ class Candidates:
     """Files that top-n may drop: none of them merges."""
 
     bounds: ColumnBounds
-    sure_rows: NDArray[np.int64]  # Shape (m,): live rows that are proven to satisfy the filter.
-    whole: NDArray[np.bool_]  # Shape (m,): every row of the file is one of them.
+    sure_rows: NDArray[np.int64]  # Shape (m,): number of sure rows.
+    whole: NDArray[np.bool_]  # Shape (m,): True if every row of the file is sure.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +76,7 @@ class _Standings:
         values = bounds.row_count - nulls
         has_bounds = np.concatenate([bounds.has_low, bounds.has_high])
         low, high = np.split(column_ranks(concat([bounds.low, bounds.high]), has_bounds), 2)
-        # Bounds leave NaN out, which is greater than every value.
+        # Bounds ignore NaN, which is greater than every other value.
         high = np.where(bounds.may_hold_nan, max(low.max(initial=0), high.max(initial=0)) + 1, high)
         has_low, has_high = bounds.has_low & counted, bounds.has_high & counted
         best, worst, has_best, has_worst = (
@@ -96,7 +96,7 @@ class _Standings:
         )
 
     def points(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return ``(candidate, place, rows)``: this many sure rows are at or before the place."""
+        """Return arrays ``(candidate, place, rows)``: so many of its sure rows are at the place or before."""
         certain = np.flatnonzero(self.sure_values > 0)
         first = np.where(self.best_is_row[certain], 1, 0)
         return (
@@ -115,7 +115,7 @@ def beyond_top_n(
     nulls_first: bool,
     single_key: bool,
 ) -> NDArray[np.bool_]:
-    """Return True for candidates without a row of the answer, shape (m,)."""
+    """Return True for candidates that hold no row of the answer, shape (m,)."""
     if limit == 0:
         return np.ones(len(candidates.whole), np.bool_)
     standings = _Standings.of(candidates, column_type, descending=descending)
@@ -183,7 +183,7 @@ def keep_first_rows(
     files = kept[state.raw_convertible[kept]]
     exact = state.is_exact(files)
     sure = np.where(exact, state.rows_left[files], 0)
-    beyond = files[:0]
+    beyond = np.zeros(0, np.int64)
     column_bounds = bounds.values(fields[0], files)
     if column_bounds is not None and fields[0].type.root is TypeRoot.CHAR:
         column_bounds = padded_bounds(column_bounds, fields[0].type.precision)
@@ -208,8 +208,8 @@ def keep_first_rows(
             continue
         for file, index in indexes.open_ordered(state, files[group], column.name):
             _narrow(state, file, index, column, top, indexes)
-    # Otherwise the files beyond could differ from plan to plan, and pages may come from several plans.
-    if indexes.are_all_asked:
+    # Pages may come from several plans, which must skip the same files. A plan that ran out of time may not.
+    if indexes.are_evaluated_in_full:
         state.skip(beyond, SkipStep.TOP_N, evidence="other files have the first rows")
     return None
 

@@ -39,15 +39,15 @@ _NOTHING: Final = BitMap64()
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Rows that satisfy a test, as the indexes of its column tell.
+    """Rows that satisfy a test according to the indexes of its column.
 
     Attributes:
-        covered: rows that the indexes cover. ``rows``: as a bitmap.
+        covered: rows that the indexes cover. ``rows``: the same rows as a bitmap.
         possible: covered rows that may satisfy the test.
-        certain: covered rows that must.
-        kinds: of the index files.
-        nbytes: of the index files.
-        asked: pieces of the index files that the searches needed, in words.
+        certain: covered rows that certainly satisfy it.
+        kinds: kinds of the index files, in words.
+        nbytes: total size of the index files.
+        evidence: pieces of the index files that the searches read, in words.
     """
 
     covered: RowRanges
@@ -56,7 +56,7 @@ class Matches:
     certain: BitMap64
     kinds: str
     nbytes: int
-    asked: str
+    evidence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +170,12 @@ class GlobalIndexes:
     ) -> Matches:
         """Join the results of a test. Where ranges overlap, a row may match that any of them finds."""
         condition = condition_of(test)
-        asked: list[SearchResult] = []
+        searched: list[SearchResult] = []
         failed: set[IndexedRange] = set()
         listed: list[tuple[_Job, BitMap64]] = []
         for job in jobs:
             of_job = results[job.results]
-            asked += of_job
+            searched += of_job
             failures = [each.rows for each in of_job if isinstance(each.rows, PaimonIndexError)]
             if failures:
                 is_lasting = isinstance(failures[0], UnsupportedFormatError)
@@ -207,7 +207,7 @@ class GlobalIndexes:
         certain = matching - repeated if condition is not None and condition.exact else _NOTHING
         kinds = " and ".join(sorted({each.kind for each in indexed.ranges}))
         nbytes = sum(each.nbytes for each in indexed.ranges)
-        return Matches(covered, all_rows, matching, certain, kinds, nbytes, _describe(asked))
+        return Matches(covered, all_rows, matching, certain, kinds, nbytes, _describe(searched))
 
     def _judge(
         self,
@@ -271,7 +271,7 @@ class GlobalIndexes:
                 outcome: StepOutcome = "unknown"
                 if covered:
                     outcome = "rows" if rows or covered < all_rows else "skip"
-                evidence = of_test.asked
+                evidence = of_test.evidence
                 if covered < all_rows:
                     evidence = f"it covers {covered:,} of {all_rows:,} rows; {evidence}"
                 steps.append(
@@ -330,6 +330,6 @@ def _searches(
                 of_test.append(_Job(each, slice(start, count), chosen.is_complement))
 
 
-def _describe(asked: Sequence[SearchResult]) -> str:
-    pieces, nbytes = sum(each.pieces for each in asked), sum(each.nbytes for each in asked)
-    return f"index files asked: {len(asked):,}, pieces: {pieces:,}, bytes: {nbytes:,}"
+def _describe(searched: Sequence[SearchResult]) -> str:
+    pieces, nbytes = sum(each.pieces for each in searched), sum(each.nbytes for each in searched)
+    return f"index files searched: {len(searched):,}, pieces: {pieces:,}, bytes: {nbytes:,}"

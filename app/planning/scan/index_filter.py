@@ -1,12 +1,11 @@
-"""Evaluates file indexes: whether any row of a file can match, and which rows can.
+"""File indexes of a plan: they decide which files may have a matching row, and find these rows.
 
-The first question is evaluated for every candidate file (:mod:`app.file_index.evaluation`). The second is
-evaluated for kept files if the request needs rows, for files that only rows can decide, as under an AND of
-two indexes that find rows, and for explanations. An index that is damaged or cannot be read keeps its file,
-and the plan warns.
+Every candidate file is decided (:mod:`app.file_index.evaluation`). Rows are found in kept files if the
+request needs them, in files that only rows can decide, as under an AND of two indexes that find rows, and for
+explanations. An index that is damaged or cannot be read keeps its file, and the plan warns.
 
 A file's indexes have the names and types of *its* schema. Columns are matched by id: a column that was
-dropped and added again is another one. If a column's type changed and every old value survives the change,
+dropped and added again has a new id. If a column's type changed and every old value survives the change,
 literals are fitted to the old type, so that ``wide = 4294967296`` is false in a file whose ``wide`` was an
 INT. Other changes make the column unknown to the index.
 """
@@ -36,7 +35,7 @@ from app.planning.plan.explanation import MeasuredSteps
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.planned_files import FILE_BYTES
 from app.planning.plan.state import PlanState
-from app.planning.request.budget import Budget, asks_much
+from app.planning.request.budget import Budget, needs_budget
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.side_files.segments import Stacked
 from app.planning.version.version import Version
@@ -78,11 +77,11 @@ class IndexFilter:
     # Files whose indexes find matching rows, with the filter in the columns of their schema.
     _narrowing: list[tuple[BoundPredicate, NDArray[np.int64]]] = field(default_factory=list)
     _unreadable: set[int] = field(default_factory=set)
-    # Files in whose indexes not every value of long lists was looked up.
-    _unasked: set[int] = field(default_factory=set)
+    # Files whose indexes were not searched for every value of long lists.
+    _unevaluated: set[int] = field(default_factory=set)
 
     def test(self, state: PlanState, files: NDArray[np.int64]) -> None:
-        """Skip files without a matching row, of files that statistics leave undecided, ascending."""
+        """Skip files without a matching row. ``files``: ascending, undecided by statistics."""
         for predicate, members in state.by_predicate(files):
             reason = KeepReason.NO_INDEX if wanted_indexes(predicate) else KeepReason.NOT_DECIDABLE
             state.keep(members, reason)
@@ -98,13 +97,13 @@ class IndexFilter:
     def without_match(
         self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate
     ) -> NDArray[np.bool_]:
-        """Return True for ascending files in which no row satisfies a part of the filter."""
+        """Return True for ascending files in which no row satisfies an operand of the filter. Skip none."""
         if not self.version.schema.options.file_index_read:
             return np.zeros(len(files), np.bool_)
+        # Indexes record their decisions as skips. These are read, and then undone.
         self._test(state, files[self.indexes.has_index(files)], predicate)
         none = ~state.is_left(files)
-        # The part is one operand only: the caller decides.
-        state.take_back(files)
+        state.undo_skips(files)
         return none
 
     def is_unreadable(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -114,14 +113,14 @@ class IndexFilter:
         return np.isin(files, list(self._unreadable))
 
     @property
-    def are_all_asked(self) -> bool:
-        """True if every index was used in full, so that another plan would decide nothing more."""
-        return self.indexes.are_complete and not self.warnings and not self._unasked
+    def are_evaluated_in_full(self) -> bool:
+        """True if every index was evaluated in full, so that another plan would decide nothing more."""
+        return self.indexes.are_complete and not self.warnings and not self._unevaluated
 
     @property
-    def unasked_files(self) -> int:
-        """Number of files in which the budget did not suffice to look up all values of long lists."""
-        return len(self._unasked)
+    def unevaluated_files(self) -> int:
+        """Number of files whose indexes were not searched for every value of long lists, for lack of time."""
+        return len(self._unevaluated)
 
     def find_rows(self, state: PlanState) -> None:
         """Record the rows that can match in raw convertible files that are kept."""
@@ -166,7 +165,7 @@ class IndexFilter:
             of_schema = files[group]
             schema = self.version.schema
             file_schema = self.version.file_schema(int(schema_ids[of_schema[0]]))
-            # No index has the column of row ids.
+            # A filter on row ids is rewritten even if the schemas are equal: no index has that column.
             is_same = file_schema is schema and not schema.options.row_tracking
             rebound = predicate if is_same else in_file_schema(predicate, schema, file_schema)
             self._evaluate(state, of_schema, rebound)
@@ -222,9 +221,9 @@ class IndexFilter:
         predicate: BoundPredicate,
     ) -> None:
         state.keep(files[decisions.answered], KeepReason.MATCHED)
-        if decisions.unasked.any():
-            state.keep(files[decisions.unasked], KeepReason.NOT_ASKED)
-            self._unasked.update(files[decisions.unasked].tolist())
+        if decisions.unevaluated.any():
+            state.keep(files[decisions.unevaluated], KeepReason.NOT_ASKED)
+            self._unevaluated.update(files[decisions.unevaluated].tolist())
         for kind, skipped in decisions.skipped_by():
             state.skip(files[skipped], SkipStep.FILE_INDEX, kind=kind, predicate=predicate)
         for place, error in decisions.errors.items():
@@ -238,7 +237,7 @@ class IndexFilter:
         predicate: BoundPredicate,
     ) -> None:
         """Record each index's answer in the explanation. Decide nothing."""
-        if self.budget.out_of_time() and asks_much(predicate):
+        if self.budget.out_of_time() and needs_budget(predicate):
             return
         row_counts, out_of_time = state.files.columns.row_counts, self.budget.out_of_time
         for start in range(0, len(files), _EXPLAINED_AT_ONCE):

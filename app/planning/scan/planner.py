@@ -1,4 +1,4 @@
-"""Makes a plan: the pruning steps, in order, over the data files of one version.
+"""Plans of one version: the pruning steps over its data files, in order.
 
 1. partition: the filter inside the file's partition is false.
 2. bucket: no key that the filter allows is in the file's bucket.
@@ -32,7 +32,7 @@ from app.planning.plan.explanation import STEP_BYTES
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.planned_files import FILE_BYTES
 from app.planning.plan.state import PlanState
-from app.planning.request.budget import UNBOUNDED, Budget, unasked_warnings
+from app.planning.request.budget import UNBOUNDED, Budget, budget_warnings
 from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest, SelectionForm
@@ -159,7 +159,7 @@ class Planner:
         self._prune_places(state)
         bounds = FileBounds(version)
         values = ValueFilter(bounds)
-        # Files joined by rows are kept together: a budget that ended between them would part them.
+        # Files that hold columns of the same rows are decided together. A budget could end in between.
         is_bounded = not (request.explain or request.top_n or version.schema.options.data_evolution)
         budget = self.budget if is_bounded else UNBOUNDED
         file_indexes = FileIndexes(version, budget)
@@ -179,7 +179,7 @@ class Planner:
             global_indexes.find_rows(state, self.claim)
             state.narrow_to_answers()
         else:
-            # Indexes return rows in passing, depending on evaluation: these must not narrow files.
+            # Evaluation finds rows of some files as a by-product. The request needs none.
             state.answers.clear()
             state.answer_bytes = 0
         if version.contents().vectors.places:
@@ -190,20 +190,22 @@ class Planner:
             names = Names(version.schema.fields, version.relation)
             doubt = keep_first_rows(state, request.top_n, names, values.bounds, indexes)
             self.warnings.lasting += [] if doubt is None else [doubt]
-        elif request.limit is not None and indexes.are_all_asked:
-            # Otherwise the choice could differ from plan to plan, and pages may come from several plans.
+        elif request.limit is not None and indexes.are_evaluated_in_full:
+            # Pages may come from several plans, which must choose the same files.
             enough_for_limit(state, request.limit)
-        state.ran_out_of_time = not file_indexes.are_complete or indexes.unasked_files > 0
+        state.ran_out_of_time = not file_indexes.are_complete or indexes.unevaluated_files > 0
         beyond_memory = file_indexes.lasting_warnings()
         state.fits_caches = not beyond_memory
-        self.warnings.lasting[:0] = narrowing_warnings(state, self.predicate)
-        self.warnings.lasting += [
+        self.warnings.lasting = [
+            # Ways to narrow the filter come first.
+            *narrowing_warnings(state, self.predicate),
+            *self.warnings.lasting,
             *self._distrust_warnings(state.count_distrusted()),
             *self._unreadable_warnings(bounds.unreadable),
             *beyond_memory,
             *self._table_warnings(),
         ]
-        self.warnings.passing += file_indexes.passing_warnings() + unasked_warnings(indexes.unasked_files)
+        self.warnings.passing += file_indexes.passing_warnings() + budget_warnings(indexes.unevaluated_files)
         self.warnings.undecided += undecided_warnings(state, values.bounded, version)
         return state
 
@@ -217,8 +219,8 @@ class Planner:
         other_kinds = ", ".join(sorted(contents.other_indexes))
         if other_kinds and self.predicate != ALWAYS_TRUE:
             warnings.append(
-                f"the table has indexes that the engine alone reads ({other_kinds}): its own plan may leave "
-                "out more than this one, and the engine's catalog leaves such tables to it"
+                f"the table has indexes that the engine alone reads ({other_kinds}): its own plan may skip "
+                "more than this one, and the engine's catalog leaves such tables to it"
             )
         invisible = len(self.version.hidden_files() or ())
         if invisible and not len(self.version.files()):
@@ -239,10 +241,10 @@ class Planner:
         if not files:
             return []
         warning = (
-            f"{files} files are kept only since their writer may have left NaN out of the bounds of FLOAT "
-            f"and DOUBLE, or written those of TIMESTAMP(0 to 3) in its own time zone: if nobody but the "
-            f"Java engine writes to the warehouse "
-            f"{self.version.source.warehouse.name}, name it in PAIMON_INDEX_ENGINE_WRITES_ONLY"
+            f"{files} files are kept only because their writer may have ignored NaN in bounds of FLOAT and "
+            f"DOUBLE, or written bounds of TIMESTAMP(0 to 3) in its own time zone: if only the Java engine "
+            f"writes to the warehouse {self.version.source.warehouse.name}, name it in "
+            f"PAIMON_INDEX_ENGINE_WRITES_ONLY"
         )
         return [warning]
 
@@ -266,7 +268,7 @@ class Planner:
         return first_rows or request.selection is not SelectionForm.NONE
 
     def _with_whole_buckets(self, named: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-        """Add to named files the others of their buckets, if files may merge. None stands for all files."""
+        """Add all other files of their buckets to named files, if files may merge. None means all files."""
         schema = self.version.schema
         if named is None or not (schema.primary_keys or schema.options.data_evolution):
             return named
@@ -283,7 +285,7 @@ class Planner:
         else:
             alone = (units.sizes == 1)[units.numbers]
         if schema.merge_engine is MergeEngine.DEDUPLICATE:
-            # The merged row is one of the rows merged, so a unit in which no file matches can be skipped.
+            # A merged row equals one of its input rows, so a unit in which no file matches can be skipped.
             tested = np.sort(units.files)
         else:
             tested = np.sort(units.files[alone])
@@ -327,16 +329,16 @@ def narrowing_warnings(state: PlanState, predicate: BoundPredicate) -> list[str]
 
 
 def undecided_warnings(state: PlanState, bounded: Container[tuple[str, bool]], version: Version) -> list[str]:
-    """Count files kept because neither bounds nor an index decide a test, and say what would.
+    """Warn of files kept because neither bounds nor an index decide a test, and name an index that would.
 
-    ``bounded``: columns of which some file has bounds (False), or counts of NULLs (True).
+    ``bounded``: ``(column, False)`` if some file has bounds of it, ``(column, True)`` for counts of NULLs.
     """
-    unasked = [[part for part in leaves(each) if _is_unasked(part, bounded)] for each in state.predicates]
-    if not any(unasked):
+    undecided = [[part for part in leaves(each) if _is_undecided(part, bounded)] for each in state.predicates]
+    if not any(undecided):
         return []
     # Files whose bounds enclose the literal were evaluated, and are not counted.
     counts = state.count_left(KeepReason.NO_INDEX, KeepReason.NOT_DECIDABLE)
-    kept = [(parts, files) for parts, files in zip(unasked, counts, strict=True) if parts and files]
+    kept = [(parts, files) for parts, files in zip(undecided, counts, strict=True) if parts and files]
     ways = {str(part): _way_out(part, version) for parts, _ in kept for part in parts}
     shown = "; ".join(f"{test} ({way})" for test, way in islice(ways.items(), _MOST_TESTS))
     rest = f"; and {len(ways) - _MOST_TESTS} more tests" if len(ways) > _MOST_TESTS else ""
@@ -347,7 +349,7 @@ def undecided_warnings(state: PlanState, bounded: Container[tuple[str, bool]], v
     return [warning] if ways else []
 
 
-def _is_unasked(
+def _is_undecided(
     part: BoundLeaf | Constant | Unknown, bounded: Container[tuple[str, bool]]
 ) -> TypeGuard[BoundLeaf]:
     return isinstance(part, BoundLeaf) and (

@@ -1,4 +1,4 @@
-"""Data files of a table with data evolution in groups that hold columns of the same rows."""
+"""Groups of data files that hold different columns of the same rows, in a table with data evolution."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from app.table.manifests import Derived
 from app.types import DataField
 from app.types.values import placeholders
 
-NOBODY: Final = -1
-"""No file of a group holds the column."""
-UNCLEAR: Final = -2
-"""Several files may have the column's values."""
+NO_FILE: Final = -1
+"""No file of a group qualifies."""
+AMBIGUOUS: Final = -2
+"""Several files of a group may have the newest values of a column."""
 
 _BYTES_OF_MEMBER: Final = 25
 _BYTES_OF_GROUP: Final = 49
@@ -31,19 +31,19 @@ _NO_DATA_FILE: Final = r"\.blob$|\.vector\."
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowIdGroups:
-    """Files in groups, one after the other.
+    """Groups of files whose rows overlap. ``members`` holds one group after the other.
 
     Attributes:
-        members: int64, shape (m,): the files by group, in it data files first, the newest before the others.
-        numbers: int64, shape (m,): the group of each.
-        starts: int64, shape (groups,): where each group begins.
+        members: int64, shape (m,): files by group. In a group, data files come first, newest first.
+        numbers: int64, shape (m,): the group of each member.
+        starts: int64, shape (groups,): position of each group's first member.
         sizes: int64, shape (groups,): files in each group.
         leads: int64, shape (groups,): the first file of each group.
         alone: int64: data files that share their rows with no other, ascending.
-        sequence: int64, shape (m,): how new the values of each file are.
+        sequence: int64, shape (m,): largest sequence number of each member.
         is_data: shape (m,): False for blob and vector files.
-        same_rows: shape (groups,): there are data files in the group, and they hold the same rows.
-        first_rows, last_rows: int64, shape (groups,): row ids of the group's first row and its last.
+        same_rows: shape (groups,): True if the group has data files, and all of them hold the same rows.
+        first_rows, last_rows: int64, shape (groups,): ids of the group's first row and its last.
     """
 
     members: NDArray[np.int64]
@@ -60,9 +60,9 @@ class RowIdGroups:
 
     @classmethod
     def of(cls, all_files: Files, files: NDArray[np.int64]) -> Self:
-        """Group those files that say which rows they hold, and hold any.
+        """Group files by their row ids. Omit files without row ids, or without rows.
 
-        With each of the ascending files go all others of its bucket that a read has to see.
+        ``files``: ascending. It has all files of a bucket that a read has to see, or none of them.
         """
         first, sequence = np.zeros(len(files), np.int64), np.zeros(len(files), np.int64)
         known = np.zeros(len(files), np.bool_)
@@ -75,7 +75,7 @@ class RowIdGroups:
         files, first, last, sequence = files[known], first[known], last[known], sequence[known]
         is_data = _are_data(all_files, files)
         _, buckets = np.unique(all_files.columns.bucket_keys[files], return_inverse=True)
-        # Ranks overlap where the ids do, and are small enough to be counted on over all buckets.
+        # Ranks overlap where row ids do. ``sections`` shifts them by bucket; row ids could overflow.
         _, ranks = np.unique(np.stack([first, last]), return_inverse=True)
         low, high = ranks.reshape(2, -1)
         order, opens = sections(buckets.reshape(-1), low, high)
@@ -118,26 +118,26 @@ class RowIdGroups:
 
     @property
     def anchors(self) -> NDArray[np.int64]:
-        """The oldest data file of each group, whose deletion vector counts for all; -1 if that is unclear."""
+        """The oldest data file of each group, NO_FILE if two tie. Its deletion vector is the group's."""
         data = np.flatnonzero(self.is_data)
-        anchors = np.full(len(self.starts), NOBODY, np.int64)
-        # Of equal places the last one written stays, which is that of the oldest.
+        anchors = np.full(len(self.starts), NO_FILE, np.int64)
+        # For a repeated group number, NumPy keeps the last assignment: that of the oldest member.
         anchors[self.numbers[data]] = self.members[data]
         before, last = data[:-1], data[1:]
         same = (self.numbers[before] == self.numbers[last]) & (self.sequence[before] == self.sequence[last])
         tied = same & (anchors[self.numbers[last]] == self.members[last])
-        anchors[self.numbers[last[tied]]] = NOBODY
+        anchors[self.numbers[last[tied]]] = NO_FILE
         return anchors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupColumns:
-    """Columns of groups: which file holds a column, and its bounds.
+    """Columns of groups: the file that holds a column, and its bounds.
 
     Attributes:
-        groups: of files of a version.
-        statistics: of this version's files.
-        derived: holders that were computed before. Groups of all files keep them with the version.
+        groups: groups of files of a version.
+        statistics: bounds of the version's files.
+        derived: cache of holders, which lives as long as the version if all of its files are grouped.
     """
 
     groups: RowIdGroups
@@ -146,7 +146,7 @@ class GroupColumns:
 
     @classmethod
     def of(cls, version: Version, files: NDArray[np.int64], statistics: FileBounds) -> Self:
-        """Group files, as in :meth:`RowIdGroups.of`. The groups of all files are kept with the version."""
+        """Group files, as in :meth:`RowIdGroups.of`. Cache the groups of all files with the version."""
         all_files = version.files()
         derived = version.contents().derived if len(files) == len(all_files) else Derived()
         make = partial(RowIdGroups.of, all_files, files)
@@ -154,7 +154,7 @@ class GroupColumns:
         return cls(groups, statistics, derived)
 
     def holders(self, column_id: int) -> NDArray[np.int64]:
-        """Return places in ``members`` of a column's files, :data:`NOBODY` or :data:`UNCLEAR`; (groups,)."""
+        """Return each group's file with the column: its position in ``members``, NO_FILE or AMBIGUOUS."""
         make = partial(self._find_holders, column_id)
         return self.derived.get_or_make(("holders", column_id), make, lambda places: places.nbytes)
 
@@ -174,14 +174,14 @@ class GroupColumns:
             return None
         holders = self.holders(column.id)[groups]
         row_count = self.statistics.version.files().columns.row_counts[self.groups.leads[groups]]
-        null_count = np.where(holders == NOBODY, row_count, UNKNOWN_COUNT)
+        null_count = np.where(holders == NO_FILE, row_count, UNKNOWN_COUNT)
         has_holder = holders >= 0
         files = self.groups.members[holders[has_holder]]
         distinct, back = np.unique(files, return_inverse=True)
         bounds = self.statistics.values(column, distinct) if len(distinct) else None
         if bounds is None:
-            nothing, nowhere = placeholders(column.type, len(groups)), np.zeros(len(groups), np.bool_)
-            return ColumnBounds(nothing, nothing, nowhere, nowhere, null_count, row_count, nowhere, nowhere)
+            unknown, none = placeholders(column.type, len(groups)), np.zeros(len(groups), np.bool_)
+            return ColumnBounds(unknown, unknown, none, none, null_count, row_count, none, none)
         places = np.zeros(len(groups), np.int64)
         places[has_holder] = back
         bounds = bounds.take(places)
@@ -194,7 +194,7 @@ class GroupColumns:
         )
 
     def bounds_of_files(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
-        """Return bounds of a column in members that share their rows with no other file."""
+        """Return bounds of a column in files that share their rows with no other file."""
         members = self.groups.members
         order = np.argsort(members)
         places = order[np.searchsorted(members, files, sorter=order)]
@@ -203,15 +203,16 @@ class GroupColumns:
     def _find_holders(self, column_id: int) -> NDArray[np.int64]:
         groups, holds = self.groups, self._holds(column_id)
         numbers, sequence = groups.numbers, groups.sequence
-        holders = np.full(len(groups.starts), NOBODY, np.int64)
+        holders = np.full(len(groups.starts), NO_FILE, np.int64)
         holding = np.flatnonzero(holds & groups.is_data)
         held, first = np.unique(numbers[holding], return_index=True)
         holders[held] = holding[first]
+        # Members of a group are ordered by sequence number: a tie for the newest is between neighbours.
         newer, older = holding[:-1], holding[1:]
-        as_new = (numbers[newer] == numbers[older]) & (sequence[newer] == sequence[older])
-        tied = as_new & (holders[numbers[newer]] == newer)
-        holders[numbers[newer[tied]]] = UNCLEAR
-        holders[numbers[holds & ~groups.is_data]] = UNCLEAR
+        are_equal = (numbers[newer] == numbers[older]) & (sequence[newer] == sequence[older])
+        tied = are_equal & (holders[numbers[newer]] == newer)
+        holders[numbers[newer[tied]]] = AMBIGUOUS
+        holders[numbers[holds & ~groups.is_data]] = AMBIGUOUS
         return holders
 
     def _holds(self, column_id: int) -> NDArray[np.bool_]:

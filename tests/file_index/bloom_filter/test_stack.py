@@ -117,9 +117,9 @@ def test_files_that_there_is_no_time_to_ask_are_told_apart(items: tuple[int, ...
     answers = stack.answers(Points(MANY_KEYS), np.arange(600), partial(next, times))
 
     for file, may_hold in truth.items():
-        assert answers[file] in (Answer.UNASKED, Answer.KEEP if may_hold else Answer.SKIP)
-    unasked = int(np.count_nonzero(answers == Answer.UNASKED))
-    assert (unasked == 0) == (looks is None)
+        assert answers[file] in (Answer.UNEVALUATED, Answer.KEEP if may_hold else Answer.SKIP)
+    unevaluated = int(np.count_nonzero(answers == Answer.UNEVALUATED))
+    assert (unevaluated == 0) == (looks is None)
     assert (np.count_nonzero(answers == Answer.SKIP) == 0) == (looks == 0)
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.file_index.range_bitmap.ordered_keys import MergedKeys, OrderedKeys
+from app.file_index.range_bitmap.ordered_keys import OrderedKeys, SearchableKeys
 from app.file_index.shared.directory import Directory
 from tests.examples import examples
 
@@ -66,7 +66,7 @@ def test_tells_dictionaries_that_cannot_be_trusted() -> None:
 
 
 def test_keys_are_merged_when_they_are_asked_about_again() -> None:
-    dictionary = MergedKeys(ordered([[1, 2], [2, 3]]))
+    dictionary = SearchableKeys(ordered([[1, 2], [2, 3]]))
 
     assert isinstance(dictionary.for_searches(), OrderedKeys)
     merged = dictionary.for_searches()
@@ -76,7 +76,7 @@ def test_keys_are_merged_when_they_are_asked_about_again() -> None:
 
 
 def test_keys_are_merged_for_a_long_list() -> None:
-    assert isinstance(MergedKeys(ordered([[1, 2], [2, 3]])).for_searches(100), Directory)
+    assert isinstance(SearchableKeys(ordered([[1, 2], [2, 3]])).for_searches(100), Directory)
 
 
 def test_a_directory_takes_no_more_memory_than_the_keys_say() -> None:

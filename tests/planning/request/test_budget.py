@@ -22,7 +22,7 @@ from app.file_index.index_kinds import BLOOM_FILTER, KINDS
 from app.file_index.stacked_index import StackedIndex
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import KeepReason, SkipStep
-from app.planning.request.budget import UNBOUNDED, Budget, asks_much
+from app.planning.request.budget import UNBOUNDED, Budget, needs_budget
 from app.planning.request.requests import PlanRequest, SelectionForm, SortKey, TopN
 from app.planning.service import IndexService
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Operator
@@ -120,11 +120,11 @@ def test_files_that_are_not_asked_are_kept_and_told(made: tuple[MadeTable, Index
     # A bloom filter may err on one of the first values, which are asked in any case.
     reasons = [file.reason for file in plan.files]
     assert set(reasons) <= {KeepReason.NOT_ASKED, KeepReason.MATCHED}
-    unasked = reasons.count(KeepReason.NOT_ASKED)
-    warnings = [each for each in plan.warnings if "not asked every value" in each]
-    assert [int(each.split()[0]) for each in warnings] == [unasked] * bool(unasked)
+    unevaluated = reasons.count(KeepReason.NOT_ASKED)
+    warnings = [each for each in plan.warnings if "not searched for every value" in each]
+    assert [int(each.split()[0]) for each in warnings] == [unevaluated] * bool(unevaluated)
     assert all("budget_ms" in each for each in warnings)
-    assert plan.summary.complete is (unasked == 0)
+    assert plan.summary.complete is (unevaluated == 0)
 
 
 def test_the_rest_of_the_filter_is_asked_nevertheless(made: tuple[MadeTable, IndexService]) -> None:
@@ -154,7 +154,7 @@ def asked(
 def test_short_lists_are_always_asked() -> None:
     short = among(range(SHORT_LIST))
 
-    assert not asks_much(short)
+    assert not needs_budget(short)
     assert asked(range(SHORT_LIST), [-1], FILES, SPENT.out_of_time).skip.all()
 
 
@@ -163,13 +163,13 @@ def test_a_million_values_are_asked_of_many_files_for_as_long_as_there_is_time()
 
     found = asked(range(1_000_000), [-1], 10_000, partial(next, looks))
 
-    assert found.unasked.all()
+    assert found.unevaluated.all()
 
 
 def test_a_file_that_is_kept_is_asked_no_further() -> None:
     found = asked(range(100_000), [5], FILES, SPENT.out_of_time)
 
-    assert not found.unasked.any()
+    assert not found.unevaluated.any()
     assert not found.skip.any()
 
 
@@ -185,8 +185,8 @@ def test_many_parts_are_as_much_work_as_a_long_list() -> None:
         for budget in (SPENT, UNBOUNDED)
     )
 
-    assert asks_much(tests)
-    assert spent.unasked.all()
+    assert needs_budget(tests)
+    assert spent.unevaluated.all()
     assert not spent.skip.any()
     assert unbounded.skip.all()
 

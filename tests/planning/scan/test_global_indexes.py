@@ -206,7 +206,7 @@ def test_a_plan_is_explained_by_what_the_index_says(indexed: Indexed) -> None:
     assert {step.index_bytes for step in asked} == {path.stat().st_size}
     # The end of the file, and in it the index block and a block of keys.
     (evidence,) = {step.evidence for step in asked}
-    assert re.fullmatch(r"index files asked: 1, pieces: 3, bytes: \d{3}", evidence or "")
+    assert re.fullmatch(r"index files searched: 1, pieces: 3, bytes: \d{3}", evidence or "")
 
 
 def test_a_limit_counts_on_what_an_index_proves(indexed: Indexed) -> None:

@@ -42,7 +42,7 @@ FILES: Final = (
     written("indexed", [2.0, 3.0], INDEXED),
     written("also_small", [2.0, 4.0]),
 )
-TOLD: Final = "files are kept only since their writer may have left NaN out"
+TOLD: Final = "files are kept only because their writer may have ignored NaN"
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_clocks_may_be_of_any_time_zone_unless_the_engine_alone_writes(
 
     assert names_of(plan.files) == [f"{name}.parquet" for name in kept]
     assert [warning.split(",")[0] for warning in plan.warnings] == [
-        "1 files are kept only since their writer may have left NaN out of the bounds of FLOAT and DOUBLE"
+        "1 files are kept only because their writer may have ignored NaN in bounds of FLOAT and DOUBLE"
     ] * len(kept)
     assert names_of(table.plan(of_engine, condition).files) == []
     assert table.plan(of_engine, "millis = TIMESTAMP '2025-03-01 12:00:00'").warnings == ()
