@@ -1,15 +1,16 @@
-"""Reads Iceberg's expressions as unbound predicates (:mod:`app.predicates.unbound`).
+"""Iceberg's expressions, read as unbound predicates (:mod:`app.predicates.unbound`).
 
 A file is kept if any client could find a row in it, and clients differ. Iceberg's own expressions have no
 NULL result: NOT is pushed down to the tests, and NULL satisfies a negated ``eq``, ``in``, ``starts-with`` or
 ``is-nan``. Clients that pass their filter to Arrow or SQL exclude those rows. So a predicate here is true for
-every row that some client accepts. Where they may differ it is not *exact*, and never counts as proven.
+every row that some client accepts. It is *exact* if all clients accept the same rows. Otherwise it proves no
+row, and clients get the filter as a *residual* to apply themselves.
 
 ========================  ===================================================================================
 expression                predicate
 ========================  ===================================================================================
-``eq in lt gt-eq`` ...    this comparison; the wider one for zeros, which Java orders, and for numbers that a
-                          FLOAT cannot hold
+``eq in lt gt-eq`` ...    this comparison; ``<=`` for ``<``, ``>=`` for ``>`` if the literal is *wide*: zero,
+                          as Java orders -0.0 and 0.0, or a number that a FLOAT cannot hold
 NOT ``gt``, ``gt-eq``     ``lt-eq``, ``lt``; of FLOAT and DOUBLE ``OR = NaN``, since NaN fails the comparison
 ``not-eq``, ``not-in``    ``IS NULL OR`` this test
 ``starts-with``           this test; negated it is unknown
@@ -36,9 +37,9 @@ TIMESTAMP                 ISO text without a zone, or microseconds since 1970
 TIMESTAMP_LTZ             ISO text with a zone, or microseconds since 1970
 ========================  =========================================================
 
-Java writes dates and timestamps as numbers, PyIceberg numbers with a point as text. Clients round literals
-outside the column's values in different ways: such tests are unknown, as are those of another kind, such
-as a timestamp for a DATE.
+Java writes dates and timestamps as numbers. PyIceberg writes numbers with a point as text. Clients round
+literals outside the column's values in different ways: such tests are unknown. So are tests with a literal of
+another kind, such as a timestamp for a DATE.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ _WIDER: Final = {"lt": "lt-eq", "gt": "gt-eq"}
 
 _TRUE: Final = TruthValue(True)  # noqa: FBT003 - clear from the name
 _FALSE: Final = TruthValue(False)  # noqa: FBT003 - clear from the name
-_UNKNOWN: Final = Undecidable("a test of which Iceberg's clients differ, or which is not of one column")
+_UNKNOWN: Final = Undecidable("a test about which Iceberg clients differ, or not of one column")
 _NAN: Final = Literal(LiteralKind.JSON, "NaN")
 
 _EXACT: Final = Context(prec=2 * MAX_NUMBER_TEXT + 100)
@@ -122,7 +123,7 @@ _NOT_FINITE: Final = frozenset({"nan", "inf", "infinity"})
 
 @dataclass(frozen=True, slots=True)
 class ReadExpression:
-    """Predicate, None if every row satisfies it. ``exact`` if every client accepts just those rows."""
+    """A predicate, None if every row satisfies it. ``exact``: every client accepts exactly its rows."""
 
     predicate: Predicate | None
     exact: bool
@@ -292,7 +293,7 @@ class _Reader:
         return _or_null(name, field, literals)
 
     def _note(self, field: DataField, fitted: Fitted, *, is_order: bool) -> None:
-        """Record whether clients may differ about a test: of NaN, zeros, or CHAR with trailing blanks."""
+        """Clear ``exact`` if clients may differ about a test: NaN, zeros, or CHAR with trailing blanks."""
         root = field.type.root
         differs = fitted.wide or root is TypeRoot.CHAR or (is_order and root in FLOATING_ROOTS)
         self.exact = self.exact and not differs
@@ -304,7 +305,7 @@ class _Reader:
 
 def _check_comparable(field: DataField) -> None:
     if field.type.root in NESTED_ROOTS:
-        raise FilterError(f"{field.name} is {field.type}, which nothing can be compared with")
+        raise FilterError(f"{field.name} is {field.type}, which cannot be compared")
 
 
 def _is_literal(written: object) -> bool:
@@ -338,7 +339,7 @@ def _or_null(name: str, field: DataField, literals: Sequence[Literal]) -> Predic
 
 
 class Fitted(NamedTuple):
-    """Literal. ``wide`` if some clients compare with a neighbouring number, so that tests must be wider."""
+    """A literal in a column's type. ``wide``: some clients compare with a neighbouring number instead."""
 
     value: object
     wide: bool = False
@@ -391,7 +392,7 @@ def _floating(value: object, root: TypeRoot) -> Fitted | None:
         return None
     number = float(any_decimal(value))
     held = to_float32(number) if root is TypeRoot.FLOAT else number
-    # Java orders -0.0 before 0.0; for a FLOAT some clients compare the nearest value, others this number.
+    # Java orders -0.0 before 0.0. For a FLOAT, some clients compare the nearest value, others the number.
     return Fitted(held, wide=held == 0 or held != number) if math.isfinite(held) else None
 
 

@@ -163,7 +163,7 @@ def _unknown() -> NotFoundError:
 
 
 def _digest(packed: bytes, table: TableRef) -> bytes:
-    # The digest is no secret, since a token grants nothing that its holder lacks. It shows, before anything
+    # The digest is not secret, since a token grants nothing that its holder lacks. It shows, before anything
     # is unpacked, that a token belongs to this release and table.
     return digest(request_digest("iceberg plan", __version__, table), packed)
 

@@ -1,4 +1,4 @@
-"""Scan tasks of a plan in Iceberg's form: the data files it keeps, with their deletion vectors."""
+"""Scan tasks of a plan in Iceberg's form: the kept data files, with their deletion vectors."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class TaskWriter:
     """Writes the tasks of one plan."""
 
     version: Version
-    # Has URIs for paths.
+    # Made with URIs as paths.
     plan: Plan
     # The filter that clients have to apply, in JSON.
     residual: bytes
-    # A file whose rows all match the plan's filter needs no residual.
+    # True if the filter can be omitted for files whose rows all match it.
     proven: bool
     schemas: Sequence[TableSchema]
-    # Number of the newest schema, if known: names in its files agree with the mapping.
+    # Number of the newest schema, if known. Its files need no check of names against ``mapping``.
     newest_schema: int | None
     vectors: bool
     # Returns the names of the table's columns, for files of older schemas without ids.
@@ -65,7 +65,7 @@ class TaskWriter:
     _partitions: dict[int, tuple[int, Sequence[Json]]] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Refuse a plan with a file that clients would misread, judged by the plan's columns."""
+        """Refuse a plan if its columns show that clients would misread a file."""
         files = self.plan.files
         if merged := int(np.count_nonzero(~files.array("raw_convertible"))):
             raise merging(f"{merged} of its files", self.version.resolved.level, vectors=self.vectors)
@@ -132,7 +132,7 @@ class TaskWriter:
     def _check_ids(
         self, schema_ids: NDArray[np.int64], names: pa.Array, paths: pa.Array, sizes: Sequence[int]
     ) -> None:
-        """Refuse files without field ids in which a name belongs to another column by now."""
+        """Refuse files without field ids in which a name now belongs to another column."""
         older = [number for number in np.unique(schema_ids).tolist() if number != self.newest_schema]
         if not older:
             return
@@ -216,10 +216,10 @@ def _ranges(
 def column_statistics(
     version: Version, files: PlannedFiles, start: int, stop: int, columns: Sequence[DataField]
 ) -> Iterator[Mapping[str, Json]]:
-    """Yield statistics of data files from ``start`` to ``stop``, exclusive, empty if none are requested.
+    """Yield statistics of the data files in [start, stop), empty if none are requested.
 
-    Clients answer MIN, MAX and COUNT from them, and take bounds for values of the file. Bounds are
-    hexadecimal of Iceberg's binary form, as Java reads them. The REST specification does not state a form.
+    Clients answer MIN, MAX and COUNT from them, as if the file contained its bounds. Bounds are Iceberg's
+    binary form in hexadecimal digits, which Java reads. The REST specification does not state a form.
 
     Raises CorruptMetadataError if the statistics of a manifest are damaged. Raises DeadlineExceededError if
     time is used up.
@@ -246,8 +246,8 @@ def column_statistics(
             values[column.id] = int(bounds.row_count[at])
             if bounds.null_count[at] >= 0:
                 nulls[column.id] = int(bounds.null_count[at])
-            # Only bounds of integers and dates are values: those of texts are cut, of timestamps rounded, and
-            # of floating point may ignore NaN.
+            # Only bounds of integers and dates are values of the file: bounds of texts are cut, bounds of
+            # timestamps are rounded, and bounds of floating point may ignore NaN.
             width = _BYTES.get(column.type.root)
             if width and bounds.has_low[at] and bounds.has_high[at]:
                 low[column.id] = int(bounds.low[at]).to_bytes(width, "little", signed=True).hex().upper()

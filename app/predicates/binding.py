@@ -4,7 +4,7 @@ NOT is pushed down by SQL's three-valued logic before literals are fitted: ``NOT
 ``tiny <> 1000`` and only then ``tiny IS NOT NULL``, so rows with NULL stay out. A test without an opposite
 (LIKE, an unknown part) is unknown when negated.
 
-A literal is read in the column's type. A number that is no value of an integer or decimal type is between
+A literal is read in the column's type. A number that is not a value of an integer or decimal type is between
 two of them, or beyond an end, with ``b`` and ``a`` the values below and above it:
 
 ========  =========  ==============  ========================================
@@ -18,7 +18,7 @@ test      value v    between b, a    beyond an end
 ``>=``    ``>= v``   ``>= a``        as ``<``
 ========  =========  ==============  ========================================
 
-What readers may understand differently is unknown, and keeps every row: :mod:`app.predicates.doubts`.
+A test that readers may understand differently is unknown, and keeps every row: :mod:`app.predicates.doubts`.
 """
 
 from __future__ import annotations
@@ -177,12 +177,12 @@ def _shown(text: str, *, negated: bool) -> str:
 
 
 class _Place(NamedTuple):
-    """Place of a literal among a type's values: a value, or the values next to it, None beyond an end."""
+    """Place of a literal in a type: a value, or its neighbours. Beyond an end, one neighbour is None."""
 
     below: Value | None
     value: Value | None
     above: Value | None
-    # ``value`` is the nearest one to a number that FLOAT rounds.
+    # The literal is not a FLOAT, and ``value`` is the nearest one.
     is_rounded: bool = False
 
 
@@ -198,7 +198,7 @@ def _place(literal: Literal, field: DataField) -> _Place:
 
 
 def _among_floats(number: Any, data_type: DataType) -> _Place:
-    """Place a number of a text in FLOAT or DOUBLE. Raises FilterError if the type is another one."""
+    """Place a number of a filter text in FLOAT or DOUBLE. Raises FilterError for any other type."""
     if data_type.root not in FLOATING_ROOTS:
         is_flag = data_type.root is TypeRoot.BOOLEAN
         expected = "true or false" if is_flag else "text in quotes, such as 'YYYY-MM-DD'"
@@ -297,7 +297,7 @@ def value_range(field: DataField, low: Value, high: Value) -> BoundPredicate:
 
 
 def _fit_list(literals: Sequence[Literal], data_type: DataType) -> Sequence[Value] | None:
-    """Convert a list to values of the type. Return None if it has to be placed literal by literal."""
+    """Convert a list to values of the type at once. Return None if each literal has to be placed."""
     if not isinstance(literals, LiteralList) or data_type.root not in _LISTED_ROOTS[literals.kind]:
         return None
     values: Sequence[Any] = literals.values

@@ -1,9 +1,9 @@
-"""Compares CHAR(n) columns by the forms in which writers store a value.
+"""Tests of CHAR(n) columns by all stored forms of a value.
 
 Writers pad values with blanks fully, partly or not at all (Spark and Flink pad, the Java API does not
 check), and bounds, indexes and key hashes are of stored bytes: ``'c3'`` on CHAR(4) may be stored as ``'c3'``,
-``'c3 '`` and ``'c3  '``. Of ``=``, ``<>``, IN and NOT IN all forms are tested. Engines compare the JSON form
-of a filter literally, so there a literal with room for blanks proves nothing.
+``'c3 '`` or ``'c3  '``. So ``=``, ``<>``, IN and NOT IN become tests of all stored forms. In the JSON form of
+a filter, engines compare literals with stored bytes: a literal shorter than n proves no row there.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from app.types import DataField, parse_json
 
 BLANK: Final = " "
 MAX_BYTES: Final = 16 * 1024 * 1024
-_TOO_LONG: Final = "a text is longer than the column's CHAR holds, and readers cut it or do not"
-_TOO_MANY: Final = "the padded forms of all texts take too much memory: ask for fewer at once"
+_TOO_LONG: Final = "a text is longer than the column's CHAR, and only some readers cut it"
+_TOO_MANY: Final = "the padded forms of all texts take too much memory: write fewer texts in one filter"
 _MOST_BEGINNINGS: Final = 100
 # Approximate overhead of a Python value besides its bytes.
 _VALUE_BYTES: Final = 64
@@ -59,7 +59,7 @@ def compare_char(leaf: Leaf, operator: Operator, field: DataField, room: FormRoo
         unknown = Unknown(leaf.text, leaf.column.position, reason=_TOO_LONG)
         if is_negation or len(stems) > _MOST_BEGINNINGS:
             return unknown
-        # A reader that cuts values to the literal's length compares how they begin.
+        # A reader may compare beginnings only. No row can match that begins with none of the stems.
         begin = [BoundLeaf(Operator.STARTS_WITH, field, (stem.encode(),)) for stem in stems if stem]
         return unknown if len(begin) < len(stems) else conjunction([disjunction(begin), unknown])
     forms: list[bytes] = []
@@ -69,7 +69,8 @@ def compare_char(leaf: Leaf, operator: Operator, field: DataField, room: FormRoo
             return Unknown(leaf.text, leaf.column.position, reason=_TOO_MANY)
         forms.extend(stem.ljust(end).encode() for end in range(len(stem), length + 1))
     is_text = all(literal.kind is LiteralKind.STRING for literal in leaf.literals)
-    # Spark 4.0 overlooks as many literals of a list as there are NULLs in it.
+    # A test that is not certain covers all rows that may match, and proves none. Spark 4.0 overlooks as many
+    # literals of a list as there are NULLs in it.
     is_certain = not nulls and (
         (is_text and not field.name.endswith("]")) or all(len(stem) == length for stem in stems)
     )

@@ -66,7 +66,7 @@ _LITERALS: Final = {
 def read_json_filter(written: object, limits: FilterLimits = DEFAULT_LIMITS) -> Predicate:
     """Read a predicate from parsed JSON.
 
-    Raises FilterError if the JSON is no predicate. Raises LimitExceededError if it is too long, too deep, or
+    Raises FilterError if the JSON is not a predicate. Raises LimitExceededError if it is too long or deep, or
     has too many literals.
     """
     limits.check_size(written)
@@ -137,7 +137,7 @@ def _leaf(written: Mapping[object, object], count: LiteralCount) -> Predicate:
         arguments = f" of {transform['name']}({', '.join(map(str, columns))})" if columns else ""
         text = shorten(f"{function}{arguments}")
         return Undecidable(
-            text, columns, reason="it is no FIELD_REF: indexes hold the values of columns alone"
+            text, columns, reason="it is not a FIELD_REF: indexes hold the values of columns alone"
         )
     column = _column(transform.get("fieldRef"))
     text = shorten(f"{function} of {column}")

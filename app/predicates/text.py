@@ -423,8 +423,8 @@ def _why_unknown(tokens: Sequence[FilterToken]) -> str:
             return f"{token.text:.60} is a function or a query: compare the column itself; {_JSON}"
     for before, token in pairwise(tokens):
         if (before.word in _COMPARISONS or before.word in ("(", ",")) and token.kind in NAMES:
-            return f"{token.text:.60} is no value: text stands in quotes; {_JSON}"
-    return f"it is no comparison of a column with values that a filter has; {_JSON}"
+            return f"{token.text:.60} is not a value: write text in quotes; {_JSON}"
+    return f"it is not a comparison of a column with values that filters support; {_JSON}"
 
 
 _JSON: Final = "an engine sends its predicate as JSON"

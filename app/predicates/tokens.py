@@ -37,7 +37,7 @@ _CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 _OPENERS: Final = {"'": "string", '"': "string", "`": "quoted name", "/*": "comment"}
 _ENDS: Final = {"/*": "*/"}
 _MISTYPED: Final = {"===": "=", "=>": ">=", "&&": "AND"}
-# `m['k'] = 5 OR` has about this many; a text with more is no filter.
+# `m['k'] = 5 OR` has about this many; a text with more is not a filter.
 _TOKENS_PER_LITERAL: Final = 12
 # Tokens between two checks of the deadline, which take some milliseconds.
 _TOKENS_AT_ONCE: Final = 4_096
@@ -95,10 +95,10 @@ def tokenize(text: str, limits: FilterLimits) -> list[FilterToken]:
             )
         if piece in _MISTYPED:
             raise FilterError(
-                f"{piece} is no sign of a filter: did you mean {_MISTYPED[piece]}?", position=at
+                f"{piece} is not an operator of filters: did you mean {_MISTYPED[piece]}?", position=at
             )
         if group != "blank":
-            # A name after a dot is no keyword.
+            # A name after a dot is not a keyword.
             is_word = group == "SYMBOL" or (group == "WORD" and not (tokens and tokens[-1].word == "."))
             tokens.append(FilterToken(TokenKind[group], piece, at, piece.upper() if is_word else ""))
         if len(tokens) > most:
@@ -133,7 +133,7 @@ def read_string(token: FilterToken) -> str:
             return quote if match[0][0] == quote else match[0]
         if character.isalnum() and character not in _CONTROLS:
             position = token.start + 1 + match.start()
-            raise FilterError(f"{match[0]} is no escape here: write the character", position=position)
+            raise FilterError(f"{match[0]} is not an escape here: write the character", position=position)
         # LIKE reads these two escapes itself.
         return match[0] if character in "%_" else _CONTROLS.get(character, character)
 

@@ -198,7 +198,7 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
     "a key's column": (
         post(LOOKUP, {"partition": {"dte": "2024-01-01"}, "keys": [{"id": 1}]}),
         422,
-        ("'id' is no key column", "did you mean 'uid'?"),
+        ("'id' is not a key column", "did you mean 'uid'?"),
     ),
     "a partition's column": (
         post(LOOKUP, {"partition": {"dt": "2024-01-01"}, "keys": [{"uid": 1}]}),
@@ -215,7 +215,11 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
     "an order behind the filter": (plan(filter="fee = 1 ORDER BY fee"), 422, ("condition alone", "top_n")),
     "a limit behind the filter": (plan(filter="fee = 1 LIMIT 3"), 422, ("condition alone", "'s limit")),
     "a semicolon": (plan(filter="fee = 1;"), 422, ("condition alone", "leave the semicolon away")),
-    "a sign of named arguments": (plan(filter="fee => 5"), 422, ("=> is no sign", "did you mean >=?")),
+    "a sign of named arguments": (
+        plan(filter="fee => 5"),
+        422,
+        ("=> is not an operator", "did you mean >=?"),
+    ),
     "AND as other languages have it": (plan(filter="fee = 5 && valid"), 422, ("did you mean AND?",)),
     "a list without parentheses": (plan(filter="owner IN 'a'"), 422, ("a list in brackets after IN",)),
     "a number as a date": (plan(filter="day = 20200101"), 422, ("is not a value of type DATE", "YYYY-MM-DD")),
@@ -224,18 +228,22 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
     "text without quotes": (
         undecided("owner = Berlin"),
         200,
-        ("Berlin is no value", "text stands in quotes"),
+        ("Berlin is not a value", "write text in quotes"),
     ),
     "a list of text without quotes": (
         undecided("owner IN (Berlin, Bonn)"),
         200,
-        ("Berlin is no value", "text stands in quotes"),
+        ("Berlin is not a value", "write text in quotes"),
     ),
-    "a string of another database": (undecided("owner = N'a'"), 200, ("at position 0", "N is no value")),
-    "an operator of another database": (undecided("grade ~~ 1"), 200, ("at position 0", "no comparison")),
+    "a string of another database": (undecided("owner = N'a'"), 200, ("at position 0", "N is not a value")),
+    "an operator of another database": (undecided("grade ~~ 1"), 200, ("at position 0", "not a comparison")),
     "a function of a column": (undecided("upper(owner) = 'A'"), 200, ("compare the column itself",)),
-    "a sum": (undecided("grade + 1 > 5"), 200, ("no comparison of a column with values",)),
-    "a number with an exponent": (undecided("grade > 1e3"), 200, ("with an exponent a DOUBLE", "its digits")),
+    "a sum": (undecided("grade + 1 > 5"), 200, ("not a comparison of a column",)),
+    "a number with an exponent": (
+        undecided("grade > 1e3"),
+        200,
+        ("exponent is a DOUBLE", "its digits"),
+    ),
     "a number as text": (undecided("owner = 5"), 200, ("write the literal in quotes",)),
     "a comparison with NULL": (
         never_true("fee = NULL"),
@@ -329,7 +337,7 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
     "a table without its database": (
         command("describe", "sessions", *OPTIONS),
         1,
-        ("no DATABASE.TABLE", "databases here: demo"),
+        ("not DATABASE.TABLE", "databases here: demo"),
     ),
     "the directory of a table": (
         command("plan", str(WAREHOUSE / "demo.db" / "sessions"), "--filter", "fee = 1"),

@@ -284,8 +284,8 @@ def test_a_refusal_says_what_to_write(condition: str, message: str) -> None:
     ("condition", "words"),
     [
         ("upper(name) = 'A'", "upper is a function or a query: compare the column itself"),
-        ("name = Wien", "Wien is no value: text stands in quotes"),
-        ("x + 1 = 5", "it is no comparison of a column with values"),
+        ("name = Wien", "Wien is not a value: write text in quotes"),
+        ("x + 1 = 5", "it is not a comparison of a column with values"),
     ],
 )
 def test_a_warning_says_what_to_write(condition: str, words: str) -> None:
