@@ -119,10 +119,10 @@ class Observer:
         """Receive the totals of a plan that was made or cached."""
 
 
-NOBODY: Final = Observer()
+NO_OBSERVER: Final = Observer()
 """Observer that ignores everything."""
 
-_observer: ContextVar[Observer] = ContextVar("observer", default=NOBODY)
+_observer: ContextVar[Observer] = ContextVar("observer", default=NO_OBSERVER)
 
 observer = _observer.get
 """Returns the observer of the present work."""

@@ -155,7 +155,7 @@ class Settings(BaseSettings):
         for name, url in value.items():
             if not _WAREHOUSE_NAME.fullmatch(name):
                 raise ValueError(
-                    f"{name!r} is no warehouse name: letters, digits, '.', '_' and '-' of one path segment"
+                    f"{name!r} is not a warehouse name: letters, digits, '.', '_' and '-' of one path segment"
                 )
             if name in RESERVED_WAREHOUSES:
                 raise ValueError(f"{name!r} is reserved, since /v1/{name} is an endpoint")
@@ -168,10 +168,10 @@ class Settings(BaseSettings):
     def _check_public_urls(cls, value: dict[str, str], info: ValidationInfo) -> dict[str, str]:
         for name, url in value.items():
             if name not in info.data.get("warehouses", ()):
-                raise ValueError(f"{name!r} is no configured warehouse")
+                raise ValueError(f"{name!r} is not a configured warehouse")
             if not _PUBLIC_URL.fullmatch(url):
                 raise ValueError(
-                    f"{url!r} of warehouse {name!r} is no URL: expected scheme://place or file:/path"
+                    f"{url!r} of warehouse {name!r} is not a URL: expected scheme://place or file:/path"
                 )
         return value
 
@@ -189,7 +189,7 @@ class Settings(BaseSettings):
     def _check_warehouses(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         for name in value:
             if name not in info.data.get("warehouses", ()):
-                raise ValueError(f"{name!r} is no configured warehouse")
+                raise ValueError(f"{name!r} is not a configured warehouse")
         return value
 
     @field_validator("watch")
@@ -226,7 +226,7 @@ class Settings(BaseSettings):
     def _check_shared_cache(self) -> Self:
         prefix = f"{ENVIRONMENT_PREFIX}SHARED_CACHE"
         keys = (self.shared_cache_key, self.shared_cache_key_file, self.shared_cache_private or None)
-        # A key without a cache is no error: a job has the key in its environment and the cache's URL in a
+        # A key without a cache is not an error: a job has the key in its environment and the cache's URL in a
         # flag.
         if self.shared_cache is not None and sum(key is not None for key in keys) != 1:
             raise ValueError(
@@ -279,7 +279,7 @@ def _table_ref(name: str, warehouses: Iterable[str]) -> TableRef:
     warehouse = max(candidates, key=len)
     database, _, table = name.removeprefix(f"{warehouse}.").partition(".")
     if not is_name(database) or not is_name(table):
-        raise ValueError(f"{name!r} is no table: expected warehouse.database.table")
+        raise ValueError(f"{name!r} is not a table: expected warehouse.database.table")
     return TableRef(warehouse, database, table)
 
 
@@ -290,7 +290,7 @@ def _explain(fault: ErrorDetails) -> str:
     name, *rest = (str(part) for part in fault["loc"])
     place = "".join(f"[{part}]" for part in rest)
     message = fault["msg"].removeprefix("Value error, ")
-    # Kubernetes sets NAME_PORT for a Service called NAME, and the value is no port number.
+    # Kubernetes sets NAME_PORT for a Service called NAME, and the value is not a port number.
     if str(fault["input"]).startswith("tcp://"):
         message = (
             f"{fault['input']} is Kubernetes' own, of a Service called paimon-index: set enableServiceLinks: "

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
 
-from app.observation import NOBODY, Observer, Phase, during, observed_by, observer
+from app.observation import NO_OBSERVER, Observer, Phase, during, observed_by, observer
 
 
 class Diary(Observer):
@@ -20,7 +20,7 @@ class Diary(Observer):
 
 def test_without_an_observer_nothing_happens() -> None:
     with during(Phase.LOAD):
-        assert observer() is NOBODY
+        assert observer() is NO_OBSERVER
 
 
 def test_whoever_observes_is_told_of_phases() -> None:
@@ -30,7 +30,7 @@ def test_whoever_observes_is_told_of_phases() -> None:
         assert diary.entries == ["evaluate began", "load began"]
 
     assert diary.entries[2:] == ["load ended", "evaluate ended"]
-    assert observer() is NOBODY
+    assert observer() is NO_OBSERVER
 
 
 def test_work_with_a_copy_of_the_context_tells_the_same_observer() -> None:

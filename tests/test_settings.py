@@ -102,9 +102,9 @@ def test_the_disk_cache_reaches_the_warehouses(monkeypatch: pytest.MonkeyPatch, 
     [
         ("WAREHOUSES", "{oops", "PAIMON_INDEX_WAREHOUSES: expected a JSON object"),
         ("WAREHOUSES", '["file:///x"]', "PAIMON_INDEX_WAREHOUSES: "),
-        ("WAREHOUSES", '{"a/b": "file:///x"}', "'a/b' is no warehouse name"),
-        ("WAREHOUSES", '{"..": "file:///x"}', "'..' is no warehouse name"),
-        ("WAREHOUSES", '{"": "file:///x"}', "'' is no warehouse name"),
+        ("WAREHOUSES", '{"a/b": "file:///x"}', "'a/b' is not a warehouse name"),
+        ("WAREHOUSES", '{"..": "file:///x"}', "'..' is not a warehouse name"),
+        ("WAREHOUSES", '{"": "file:///x"}', "'' is not a warehouse name"),
         ("WAREHOUSES", '{"config": "file:///x"}', "'config' is reserved"),
         ("WAREHOUSES", '{"cache": "file:///x"}', "'cache' is reserved"),
         ("WAREHOUSES", '{"main": " "}', "warehouse 'main' has no URL"),
@@ -112,8 +112,16 @@ def test_the_disk_cache_reaches_the_warehouses(monkeypatch: pytest.MonkeyPatch, 
         ("ALLOW_EXTERNAL", '["s3://a"', "PAIMON_INDEX_ALLOW_EXTERNAL: expected a JSON list"),
         ("WATCH", "main.db.t", "PAIMON_INDEX_WATCH: 'main.db.t' begins with no configured warehouse: []"),
         ("WATCH", '["main"', "PAIMON_INDEX_WATCH: expected a JSON list"),
-        ("ENGINE_WRITES_ONLY", "main", "PAIMON_INDEX_ENGINE_WRITES_ONLY: 'main' is no configured warehouse"),
-        ("PUBLIC_URLS", '{"main": "s3://b"}', "PAIMON_INDEX_PUBLIC_URLS: 'main' is no configured warehouse"),
+        (
+            "ENGINE_WRITES_ONLY",
+            "main",
+            "PAIMON_INDEX_ENGINE_WRITES_ONLY: 'main' is not a configured warehouse",
+        ),
+        (
+            "PUBLIC_URLS",
+            '{"main": "s3://b"}',
+            "PAIMON_INDEX_PUBLIC_URLS: 'main' is not a configured warehouse",
+        ),
         ("PUBLIC_URLS", "s3://b", "PAIMON_INDEX_PUBLIC_URLS: expected a JSON object"),
         ("WATCH_SECONDS", "0", "PAIMON_INDEX_WATCH_SECONDS: "),
         ("PORT", "65536", "PAIMON_INDEX_PORT: "),
@@ -172,7 +180,7 @@ def test_variables_of_others_are_left_alone(monkeypatch: pytest.MonkeyPatch, var
 
 def test_a_public_url_is_absolute() -> None:
     with pytest.raises(
-        SettingsError, match=r"PAIMON_INDEX_PUBLIC_URLS: '/data' of warehouse 'main' is no URL"
+        SettingsError, match=r"PAIMON_INDEX_PUBLIC_URLS: '/data' of warehouse 'main' is not a URL"
     ):
         Settings.load(warehouses={"main": "file:///x"}, public_urls={"main": "/data"})
 
@@ -253,7 +261,7 @@ def test_the_key_of_the_shared_cache_may_be_in_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["main.db", "main.db.", "main..t", "main.db.a/b", "main.db/x.t"])
 def test_a_watched_table_needs_a_name_of_three_parts(name: str) -> None:
-    with pytest.raises(SettingsError, match=r"PAIMON_INDEX_WATCH: .* is no table"):
+    with pytest.raises(SettingsError, match=r"PAIMON_INDEX_WATCH: .* is not a table"):
         Settings.load(warehouses={"main": "file:///x"}, watch=(name,))
 
 

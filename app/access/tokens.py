@@ -12,8 +12,8 @@ A tokens file is YAML (JSON is YAML, too)::
 
 Only digests are stored. A plain SHA-256 is enough, since a secret has 256 random bits and cannot be guessed.
 
-Without tokens a caller's address decides: :func:`is_loopback` recognizes those that only this machine
-reaches.
+Without tokens, the service answers callers on its own machine alone. :func:`is_loopback` recognizes a host
+that nothing else reaches.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
 _log = logging.getLogger("paimon_index")
 
 _SECONDS: Final = 1.0
-_LOOKS: Final = 3
+_STABLE_READS: Final = 3
 _MOST_BYTES: Final = 1 << 20
 _STOP_SECONDS: Final = 5.0
 
@@ -107,24 +107,24 @@ class TokenBook:
     def read(cls, content: bytes) -> TokenBook:
         """Read the tokens of a file.
 
-        Raises SettingsError if it is no list of tokens. The message quotes names only, since somebody may
-        have put a secret there.
+        Raises SettingsError if it is not a list of tokens. The message quotes names only, since any other
+        member may be a secret in the wrong place.
         """
         callers: dict[bytes, Caller] = {}
         names: set[str] = set()
         for at, entry in enumerate(_entries(content)):
             place = f"token {at}"
             if not isinstance(entry, dict):
-                raise SettingsError(f"{place} is no object with name, sha256, role and warehouses")
+                raise SettingsError(f"{place} is not an object with name, sha256, role and warehouses")
             try:
                 token = _Token.model_validate(entry)
             except ValidationError as error:
                 raise SettingsError(f"{place}: {_explain(error)}") from None
             digest = bytes.fromhex(token.sha256)
             if token.name in names:
-                raise SettingsError(f"{place}: there are two tokens of the name {token.name!r}")
+                raise SettingsError(f"{place}: two tokens are named {token.name!r}")
             if digest in callers:
-                raise SettingsError(f"{place}: {token.name!r} and {callers[digest].name!r} have one secret")
+                raise SettingsError(f"{place}: {token.name!r} and {callers[digest].name!r} share a secret")
             names.add(token.name)
             callers[digest] = token.caller()
         return cls(callers)
@@ -235,10 +235,10 @@ def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
 
 
 class TokenFile:
-    """Tokens by their secrets, as the file lists them now.
+    """Tokens of a file by their secrets. Follows changes of the file once started.
 
-    ``path``: must be usable at first. ``warehouses``: configured names. The log warns of tokens for others.
-    Raises SettingsError if the file cannot be read, or is no list of tokens.
+    ``warehouses``: configured names. The log warns of tokens for others. Raises SettingsError if the file
+    cannot be read, or is not a list of tokens.
     """
 
     def __init__(self, path: str, warehouses: Collection[str] = ()) -> None:
@@ -248,9 +248,9 @@ class TokenFile:
         self._thread = threading.Thread(target=self._follow, name="paimon-index-tokens", daemon=True)
         self._seen = self._read()
         self._book = self._open(self._seen)
-        # Error and content of the last look, and the number of equal looks in a row.
-        self._last_look = "", self._seen
-        self._looks = 1
+        # Error and content of the last read, and the number of equal reads in a row.
+        self._last_read = "", self._seen
+        self._equal_reads = 1
 
     def __len__(self) -> int:
         return len(self._book)
@@ -278,12 +278,12 @@ class TokenFile:
             content = self._read()
         except SettingsError as error:
             fault = str(error)
-        look = fault, content
-        self._looks = self._looks + 1 if look == self._last_look else 1
-        self._last_look = look
-        # Three equal looks: half of a file that is being written may be a valid list of fewer tokens. Then
-        # once per change.
-        if self._looks != _LOOKS or content == self._seen:
+        read = fault, content
+        self._equal_reads = self._equal_reads + 1 if read == self._last_read else 1
+        self._last_read = read
+        # Half of a file that is being written may be a valid list of fewer tokens, so a change counts after
+        # several equal reads. Later equal reads do not count it again.
+        if self._equal_reads != _STABLE_READS or content == self._seen:
             return
         try:
             self._book = self._book if fault else self._open(content)

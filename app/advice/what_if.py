@@ -74,7 +74,7 @@ _BUILDING_ROW_BYTES: Final = 16
 _TIME_LEFT: Final = 5.0
 # Payloads of indexes, by column and kind; None for one without rows.
 _Payloads: TypeAlias = "dict[tuple[str, IndexKind | str], bytes | None]"
-# Names and texts, in which a question mark is no placeholder.
+# Names and texts, in which a question mark is not a placeholder.
 _QUOTED: Final = re.compile(r"""`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 
 

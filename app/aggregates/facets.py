@@ -72,12 +72,12 @@ class Facets:
         return list(open_numbers)
 
     def groups(self, opened: NDArray[np.int64], top: int | None) -> tuple[list[AggregateGroup], int]:
-        """Return the largest ``top`` groups, with bounds for open files, and the number of all groups."""
+        """Return the ``top`` largest groups, and the number of all. Rows of ``opened`` may add to each."""
         if self._position is None:
             rows = int(self.state.rows_left[opened].sum())
             may_add = dict.fromkeys(self._sizes, rows)
         else:
-            # Open files have known values of partition columns.
+            # The values of partition columns are known, even if the matching rows of a file are not.
             may_add = {}
             for value, rows in partition_counts(self.version, self.state, self._position, opened):
                 may_add[self._key(value)] = may_add.get(self._key(value), 0) + rows
@@ -115,7 +115,7 @@ class Facets:
 def _cached_counts(
     version: Version, state: PlanState, column: DataField, files: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int64], _Counts]]:
-    """Yield the positions in ``files`` and the counts of each partition of a manifest that is all there."""
+    """Yield positions in ``files`` and counts for each partition of a manifest of which every row remains."""
     columns = state.files.columns
     is_whole = state.rows_left[files] == columns.row_counts[files]
     for number, part, rows in state.files.by_manifest(files):

@@ -18,7 +18,7 @@ from app.api.gate.admission import Bulkhead
 from app.api.http.strict_json import write_json
 from app.errors import DeadlineExceededError
 from app.memory_budget import MemoryBudget
-from app.observation import NOBODY, Observer, Phase, during, observed_by
+from app.observation import NO_OBSERVER, Observer, Phase, during, observed_by
 from app.planning import IndexService, Watch
 from app.planning.request import SnapshotSelector, TableRef
 from app.settings import Settings
@@ -106,10 +106,10 @@ class Runtime:
     bulkhead: Bulkhead
     looks: TableLooks
     receive: Receive | None = None
-    observer: Observer = NOBODY
+    observer: Observer = NO_OBSERVER
 
     @classmethod
-    def start(cls, settings: Settings, service: IndexService, observer: Observer = NOBODY) -> Self:
+    def start(cls, settings: Settings, service: IndexService, observer: Observer = NO_OBSERVER) -> Self:
         """Start the watch and the threads."""
         budget = MemoryBudget.of(settings)
         if _log.isEnabledFor(logging.INFO):
@@ -176,7 +176,7 @@ class Runtime:
 
     def for_nobody(self) -> Self:
         """Return a copy for work that belongs to no single request."""
-        return replace(self, receive=None, observer=NOBODY)
+        return replace(self, receive=None, observer=NO_OBSERVER)
 
     async def answer(self, work: Callable[[], object]) -> Response:
         """Answer with the result of blocking ``work`` in JSON."""
@@ -223,7 +223,7 @@ def runtime_of(request: Request) -> Runtime:
         runtime,
         bulkhead=runtime.bulkheads.get(request.path_params.get("warehouse"), runtime.bulkhead),
         receive=request.receive,
-        observer=request.scope["state"].get("observer", NOBODY),
+        observer=request.scope["state"].get("observer", NO_OBSERVER),
     )
 
 

@@ -54,14 +54,14 @@ def read_whole(buffer: Buffer, meta: IndexFileMeta) -> Hashes:
 
 
 def write(hashes: HashNumbers) -> bytes:
-    """Encode hashes, in this order. Raises RequestError if one is no signed 32-bit integer."""
+    """Encode hashes, in this order. Raises RequestError if one is not a signed 32-bit integer."""
     return as_hashes(hashes).astype(_STORED).tobytes()
 
 
 def as_hashes(numbers: HashNumbers) -> Hashes:
     """Convert numbers to key hashes without truncation.
 
-    Raises RequestError if one is no signed 32-bit integer.
+    Raises RequestError if one is not a signed 32-bit integer.
     """
     array = np.asarray(numbers)
     if array.dtype == np.int32 and array.ndim == 1:

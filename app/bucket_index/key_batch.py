@@ -100,8 +100,8 @@ class KeyBatch:
     def of(cls, partitions: Sequence[bytes], codes: HashNumbers, hashes: HashNumbers) -> KeyBatch:
         """Make a batch from its attributes. Partitions may repeat here.
 
-        Raises RequestError if a hash is no signed 32-bit integer, a code names no partition, or the numbers
-        of codes and hashes differ.
+        Raises RequestError if a hash is not a signed 32-bit integer, a code names no partition, or there are
+        not as many codes as hashes.
         """
         keys = as_hashes(hashes)
         named = np.asarray(codes, np.intp)
@@ -119,7 +119,7 @@ class KeyBatch:
 
     @classmethod
     def of_one(cls, partition: bytes, hashes: HashNumbers) -> KeyBatch:
-        """Make a batch of one partition. Raises RequestError if a hash is no signed 32-bit integer."""
+        """Make a batch of one partition. Raises RequestError if a hash is not a signed 32-bit integer."""
         keys = as_hashes(hashes)
         return cls((partition,), np.zeros(len(keys), np.intp), keys)
 

@@ -89,8 +89,8 @@ def assigners_of(
 
 def owns(assigner: int, bucket: int, assigners: int) -> bool:
     """Return True if an assigner may create and fill a bucket."""
-    # If a writer's channels are no multiple of the assigners, two of these may own one bucket. Neither counts
-    # the other's keys, so it may reach twice the target, as in the engine.
+    # If a writer's channels are not a multiple of the assigners, two assigners may own one bucket. Neither
+    # counts the other's keys, so the bucket may reach twice the target, as in the engine.
     return bucket % assigners == assigner % assigners
 
 

@@ -46,7 +46,7 @@ class PartitionIndex:
     def merge(cls, files: Sequence[tuple[int, Hashes]]) -> PartitionIndex:
         """Merge files, given as bucket and hashes (in any order), in the order of the index manifest.
 
-        Raises CorruptMetadataError if a bucket is no dynamic bucket, or there are more files than buckets.
+        Raises CorruptMetadataError if a bucket is not a dynamic bucket, or there are more files than buckets.
         """
         if len(files) > _MAX_FILES:
             raise CorruptMetadataError(

@@ -134,7 +134,7 @@ class Opened:
             raise RequestError(f"leave {database!r} away, which names the warehouse: give {table}")
         if not dot:
             databases = listed(self.service.tables.databases(self.warehouse)) or "none"
-            raise RequestError(f"{name!r} is no DATABASE.TABLE; the databases here: {databases}")
+            raise RequestError(f"{name!r} is not DATABASE.TABLE; the databases here: {databases}")
         return TableRef(self.warehouse, database, table)
 
 

@@ -129,7 +129,7 @@ def _console() -> Console:
 
 
 def _lines(cell: object) -> Iterator[str]:
-    # Line ends of values are shown escaped.
+    # Each text of a tuple is a line: ``printable`` escapes line ends within it.
     return map(_text, cell if isinstance(cell, tuple) else (cell,))
 
 
@@ -154,7 +154,7 @@ class ExplainedFile(NamedTuple):
 
 
 def print_explanation(files: Iterable[ExplainedFile]) -> None:
-    """Print the steps of every file, once for all files with equal ones."""
+    """Print the steps of every file. Files with equal steps share one table."""
     groups: dict[object, list[ExplainedFile]] = {}
     for file in files:
         groups.setdefault((file.decision, *map(_question, file.steps)), []).append(file)

@@ -51,7 +51,7 @@ class EncodedVector:
 
     @classmethod
     def encode(cls, data_file: str, rows: RowNumbers, *, is64: bool) -> Self:
-        """Encode rows as a vector. Raises RequestError if they are no positions that this width holds."""
+        """Encode rows as a vector. Raises RequestError if this width cannot hold one of them."""
         try:
             positions = positions_of(rows)
             # The engine writes an empty vector without even a first bitmap.
@@ -142,7 +142,7 @@ def delete_in_bucket(
 ) -> VectorChange:
     """Delete rows of a bucket of a table that has buckets.
 
-    Raises RequestError if rows are no row positions, or only a 64-bit vector can hold them. Raises
+    Raises RequestError if rows are not row positions, or only a 64-bit vector can hold them. Raises
     CorruptIndexError if the previous file is damaged, or does not fit the index manifest. Raises
     CorruptMetadataError if a data file has two vectors.
     """
@@ -166,7 +166,7 @@ def delete_without_buckets(
 
     ``contents``: bytes by name of the files that :func:`files_to_read` selects.
 
-    Raises RequestError if rows are no row positions, or only a 64-bit vector can hold them, or content is
+    Raises RequestError if rows are not row positions, or only a 64-bit vector can hold them, or content is
     missing. Raises CorruptIndexError if a previous file is damaged, or does not fit the index manifest.
     Raises CorruptMetadataError if a data file has two vectors.
     """

@@ -22,7 +22,7 @@ _FIRST_ENTRY: Final = struct.Struct("<qi")
 
 
 def positions_of(rows: RowNumbers) -> Positions:
-    """Convert rows to a set. Raises RequestError if they are no integers, or one is negative."""
+    """Convert rows to a set. Raises RequestError if one is not an integer, or is negative."""
     if isinstance(rows, BitMap):
         return rows
     if isinstance(rows, BitMap64):

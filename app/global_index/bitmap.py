@@ -8,7 +8,7 @@ width              meaning
 =================  ============================================================================
 bitmaps            64-bit Roaring: null rows, other rows, those of each key
 dictionary blocks  varint n, then n x (varint key length, key, varint offset, varint size of its
-                   bitmap), by serialized keys, which is no order of values
+                   bitmap), by serialized keys, which is not the order of values
 index block        varint n, then n x (first key, offset and size of a dictionary block)
 48                 footer
 =================  ============================================================================

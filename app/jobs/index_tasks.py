@@ -41,13 +41,13 @@ class IndexedFile:
 
 @dataclass(frozen=True, slots=True)
 class BuildTask:
-    """Changes of one data file's indexes. Those that are not named stay.
+    """Changes of one data file's indexes. All other indexes of the file stay.
 
     Attributes:
         options: indexes to build, by the file's own names and types.
-        take_off: column and kind of each index to take off, by the file's own names.
-        new_path: place of the index unless it goes into the manifest. No other task or job writes there.
-        rebuild: builds indexes of ``options`` again that the file has.
+        take_off: column and kind of each index to remove, by the file's own names.
+        new_path: path of the index unless it goes into the manifest. No other task or job writes there.
+        rebuild: True to build indexes of ``options`` again if the file already has them.
     """
 
     place: Place
@@ -133,7 +133,7 @@ def _readable_indexes(file: IndexedFile, warehouse: Warehouse) -> IndexPayloads:
         return {}
     readable: dict[tuple[str, str], bytes | None] = {}
     for entry in chain.from_iterable(index.entries.values()):
-        # An index that is outside its container is lost, and built again if it is declared.
+        # A payload that reaches beyond its container is lost, and built again if it is declared.
         with suppress(CorruptIndexError):
             readable[entry.column, entry.kind] = None if entry.is_empty else bytes(index.payload(entry))
     return readable
@@ -141,7 +141,7 @@ def _readable_indexes(file: IndexedFile, warehouse: Warehouse) -> IndexPayloads:
 
 @dataclass(frozen=True, slots=True)
 class AuditTask:
-    """An index to prove, with at most ``sample`` of its values."""
+    """An index to verify, with at most ``sample`` of its values."""
 
     place: Place
     file: IndexedFile
@@ -158,7 +158,7 @@ class AuditedFile:
 
 
 def audit_file(task: AuditTask) -> AuditedFile:
-    """Prove the index of one data file against its rows."""
+    """Verify the index of one data file against its rows."""
     warehouse, file = task.place.open(), task.file
     try:
         content = file.content(warehouse) or b""
@@ -181,10 +181,10 @@ def audit_file(task: AuditTask) -> AuditedFile:
 def options_in_file(
     options: FileIndexOptions, schema: TableSchema, file_schema: TableSchema, written: tuple[str, ...] | None
 ) -> FileIndexOptions:
-    """Translate options to the names and types of the file's columns. Omit others.
+    """Translate options to the names and types of the file's columns.
 
-    A column is found by its id. An index is omitted if the file lacks the column, or if the index does not
-    take the type that the column had.
+    Columns are matched by id. Omit an index if the file lacks its column, or if its kind does not support the
+    type that the column had.
     """
     indexes = []
     for index in options.indexes:

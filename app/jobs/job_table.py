@@ -71,7 +71,7 @@ class JobTable:
         """
         database, dot, name = table.partition(".")
         if not dot:
-            raise RequestError(f"{table!r} is no DATABASE.TABLE")
+            raise RequestError(f"{table!r} is not DATABASE.TABLE")
         place = Place(warehouse, tuple(allow_external))
         service = IndexService({_WAREHOUSE: place.open()}, cache_bytes=rooms, limits=Limits())
         return cls(place, service, TableRef(_WAREHOUSE, database, name))

@@ -48,7 +48,7 @@ class _ReadTask:
 def read_condition(spark: SparkSession, table: JobTable, version: Version, where: str) -> Condition:
     """Read a condition as the session understands it.
 
-    Raises FilterError if it is no condition on the table's columns.
+    Raises FilterError if it is not a condition on the table's columns.
     """
     from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415 - an extra
 

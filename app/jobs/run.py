@@ -28,7 +28,7 @@ _log = logging.getLogger("paimon_index.jobs")
 
 _POLL_SECONDS: Final = 0.1
 _MOST_SECONDS: Final = 60.0
-"""Spark kills a Python worker some four seconds after it has given its task up."""
+"""Limit of waiting for tasks. Spark kills the Python worker of a cancelled task after some four seconds."""
 RETRYING: Final = tenacity.Retrying(
     stop=tenacity.stop_after_attempt(5),
     retry=tenacity.retry_if_exception_type(CommitConflictError),
@@ -48,7 +48,7 @@ class JobRun:
     token: str
 
     def settle(self) -> bool:
-        """Cancel tasks and await their end. True if each succeeded at once, and so reported its files."""
+        """Cancel tasks and await their end. Return True if each succeeded at once and reported its files."""
         try:
             tracker = self.context.statusTracker()
             # Spark warns of a group without jobs to cancel.

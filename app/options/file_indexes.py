@@ -132,7 +132,7 @@ def _refuse_without_effect(
             raise RequestError(f"{name} has no effect: {PREFIX}{kind}.columns does not list {column!r}")
         if parameter not in parameters_by_kind[kind]:
             suggestion = hint(parameter, parameters_by_kind[kind], plural="options")
-            raise RequestError(f"{name} has no effect: {parameter!r} is no option of {kind}{suggestion}")
+            raise RequestError(f"{name} has no effect: {parameter!r} is not an option of {kind}{suggestion}")
 
 
 def split_map_key(column: str) -> tuple[str, str | None]:

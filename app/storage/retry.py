@@ -143,7 +143,7 @@ def _observed(
                 path,
                 seconds,
                 0,
-                # A cancelled request, or a refused path, is no failure of storage.
+                # A cancelled request, or a refused path, is not a failure of storage.
                 None if isinstance(error, RequestCancelledError | PathNotAllowedError) else error,
                 is_repeated,
             )

@@ -249,7 +249,7 @@ class Warehouse:
         if place.startswith("/"):
             place = f"file://{place}"
         elif not is_absolute_uri(place):
-            raise RequestError(f"location: {place!r} is no URL: expected one such as s3://bucket/table")
+            raise RequestError(f"location: {place!r} is not a URL: expected one such as s3://bucket/table")
         try:
             uri = normal_uri(place)
             roots = (without_credentials(self.url), f"{normal_uri(self.public_url)}/")

@@ -41,7 +41,7 @@ class Writing:
         self.warehouse.ask(StorageOperation.WRITE, path, lambda store, place: store.replace(place, content))
 
     def delete(self, path: str) -> None:
-        """Delete a file. A missing file is no error."""
+        """Delete a file. A missing file is not an error."""
         with contextlib.suppress(FileMissingError):
             self.warehouse.ask(StorageOperation.DELETE, path, lambda store, place: store.delete(place))
 

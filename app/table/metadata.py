@@ -51,7 +51,7 @@ _SHARED_FILES: Final = 4
 # Larger embedded indexes take as long to fetch from the shared tier as from the warehouse.
 _SHARED_INDEX_BYTES: Final = 4 << 20
 
-# Memory to decode a file with embedded indexes, by its bytes: these expand little, and are joined once.
+# Memory to decode a byte of a file with embedded indexes, which expand little and are copied once.
 _DECODING: Final = 4
 
 # Name of a file in the table's manifest directory, and its size in bytes if that is recorded.
@@ -80,7 +80,7 @@ _INDEX_MANIFEST: Final = _Decoding(IndexManifest.read)
 
 
 def _claimed_bytes(size: int | None) -> int:
-    """Return the memory to claim before the read. A file that expands more claims the rest as it does."""
+    """Return the memory to claim before the read. The claim grows if the file expands to more."""
     known = size or 0
     return int(min(_DECODING * known, max(known, LEDGER.room / _DECODING)))
 
@@ -265,7 +265,7 @@ class TableMetadata:
         read = partial(self._read, file, decoding.parse, is_kept=False)
         with ExitStack() as claimed:
             if columns is None and entry is not None and in_shared_tier:
-                # Until the cache weighs the columns: the tier's own claim ends with its call.
+                # The tier's own claim ends with its call. This one lasts until the cache weighs the columns.
                 expected = int(min(file[1] or 0, LEDGER.room / 2))
                 claim = claimed.enter_context(self._reader.readers.decoding(expected, self._path(file[0])))
                 columns = entry.fetch()
@@ -295,8 +295,8 @@ class TableMetadata:
         except OSError as error:
             raise LimitExceededError(
                 f"{self._path(file[0])}: the manifests of the version take more than a quarter of the memory "
-                f"for caches, and no temporary file takes their place ({error.strerror or error}): give "
-                "TMPDIR or PAIMON_INDEX_DISK_CACHE a directory on a disk, or raise PAIMON_INDEX_MEMORY_BYTES",
+                f"for caches, and cannot be spilled to a temporary file ({error.strerror or error}): set "
+                "PAIMON_INDEX_DISK_CACHE or TMPDIR to a disk's directory, or raise PAIMON_INDEX_MEMORY_BYTES",
                 limit=self._reader.manifests.capacity // _SHARE_OF_CACHE,
             ) from error
 
@@ -308,7 +308,7 @@ class TableMetadata:
     def _decoded(
         self, file: MetadataFile, parse: Callable[[Buffer], _Parsed], *, is_kept: bool
     ) -> Iterator[_Parsed]:
-        """Read and decode a file. Its memory is claimed before the read, until the end of the block."""
+        """Read and decode a file. Its memory stays claimed from before the read to the end of the block."""
         name, size = file
         path, known = self._path(name), size or 0
         with self._reader.readers.decoding(_claimed_bytes(size), path) as claim:
@@ -372,7 +372,7 @@ class TableMetadata:
                         may_be_quick=self._storage.is_local and total <= _SMALL_BYTES,
                         claimed_bytes=max((_claimed_bytes(size) for _, size in missing), default=0),
                     )
-            # Those that were loaded are cached; the others may fit one after the other.
+            # Manifests loaded before the error are cached. The rest may fit one after the other.
             read = read or list(map(load, missing))
         loaded |= zip(missing.values(), read, strict=True)
         if total > _LARGE_BYTES:

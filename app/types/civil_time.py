@@ -93,7 +93,7 @@ def day_nanos(hour: int, minute: int, second: int = 0, nanos: int = 0) -> int:
 
 
 def read_date(text: str) -> int:
-    """Parse ``2025-08-01`` as days since 1970-01-01. Raises ValueError if the text is no date."""
+    """Parse ``2025-08-01`` as days since 1970-01-01. Raises ValueError if the text is not a date."""
     parts = _DATE.fullmatch(text)
     if parts is None:
         raise ValueError("not of the form YYYY-MM-DD")
@@ -104,7 +104,7 @@ def read_date(text: str) -> int:
 def read_clock(text: str) -> int:
     """Parse ``12:30[:15[.250]]`` as nanoseconds since midnight.
 
-    Raises ValueError if the text is no time of day.
+    Raises ValueError if the text is not a time of day.
     """
     parts = _CLOCK.fullmatch(text)
     if parts is None:
@@ -116,7 +116,7 @@ def read_clock(text: str) -> int:
 def read_timestamp(text: str) -> TimestampText:
     """Parse ``2025-08-01T12:30:15.25+02:00`` and its shorter forms.
 
-    Raises ValueError if the text is no timestamp.
+    Raises ValueError if the text is not a timestamp.
     """
     parts = _TIMESTAMP.fullmatch(text)
     if parts is None:

@@ -184,7 +184,7 @@ def _written(value: object) -> TimestampText | None:
 
 def _from_seconds(written: decimal.Decimal) -> int:
     """Read an instant as the engine writes it: whole seconds, rounded down, a point, nanoseconds."""
-    # Before 1970 that is no plain decimal: half a second before is written -1.5.
+    # Before 1970 that is not a plain decimal: half a second before is written -1.5.
     seconds = int(written)
     nanos = _EXACT_SECONDS.subtract(written, seconds).copy_abs().scaleb(9, _EXACT_SECONDS)
     if nanos != nanos.to_integral_value() or (seconds == 0 and written < 0):

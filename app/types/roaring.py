@@ -73,7 +73,7 @@ def read_bitmap(
     ``row_count``: exclusive upper limit of positions, where the surrounding format states it.
     ``is_measured``: ``length`` comes from :func:`bitmap_size`.
 
-    Raises CorruptIndexError if the bytes are no bitmap, or break these limits.
+    Raises CorruptIndexError if the bytes are not a bitmap, or break these limits.
     """
     size = length if is_measured and length is not None else bitmap_size(buffer, offset)
     if length is not None and size != length:

@@ -13,15 +13,16 @@ plans     a plan's files and explanation, and the rows   before they are put tog
           that indexes find                              found, until the plan is answered or cached
 ========= ============================================== =================================================
 
-A claim ends after its bytes, not with the call that made them. Its block encloses all that reads them, and
-each copy is claimed as well. What lives on has an owner that claims it, or a cache that weighs it, before
-the claim ends.
+A claim ends after its bytes are freed, not with the call that made them. Its block encloses everything that
+reads them, and each copy is claimed as well. Before the claim ends, an owner claims the objects that live on,
+or a cache weighs them.
 
 * All claims together stay within the *room*: ``REFUSE`` of the limit, less the memory of the process itself.
 Caches shrink for claims. A claim beyond the room is refused for good.
 * Work without a claim waits, for two thirds of its request's remaining time, or a minute without a deadline.
-Each warehouse has a line. A line without claims may take all free room. Others take up to half of what the
-rest leave of half of the room, so that a hanging store leaves memory to others, and started work can grow.
+Each warehouse has a *line* in which its work waits. A line that holds no claims may take all free room. Then
+its next work starts only if the line would hold at most half of what other lines leave of *half* the room. So
+a hanging store leaves memory to others, and started work can grow.
 * Work with a claim may claim more, and is refused at once if there is no room.
 
 This excludes deadlocks: work that waits for room, or for another's load of a cache, holds no claim, so claims
@@ -69,7 +70,7 @@ Purpose: TypeAlias = Literal["bodies", "loads", "reads", "decoding", "plans"]
 _SHARE_OF_DEADLINE: Final = 2 / 3
 # Wait of work without a deadline.
 _PATIENCE_SECONDS: Final = 60.0
-# Started side by side, more finishes no sooner.
+# Starting more work at once does not finish it sooner.
 _MOST_BEGUN_BYTES: Final = 512 << 20
 # Smaller claims cannot take a process over its limit before the next check of resident memory.
 _LARGE_BYTES: Final = 8 << 20
@@ -167,7 +168,7 @@ class Ledger:
         self._total = 0
         self._by_purpose: Counter[str] = Counter()
         self._by_line: Counter[str] = Counter()
-        # In the order of their coming; the values are not used.
+        # In order of arrival. The values are not used.
         self._waiting: dict[Claim, None] = {}
         self.ended: deque[Claim] = deque()
         """Claims of collected owners, not released yet."""
@@ -204,17 +205,17 @@ class Ledger:
 
     @property
     def portion(self) -> int:
-        """Bytes for one of several pieces of work that a line runs side by side."""
+        """Bytes for one of several claims that a line holds at once."""
         return self._shared_start_bytes // 8
 
     @property
     def startable(self) -> int:
-        """Bytes that new claims of one line may take side by side."""
+        """Bytes that new claims of one line may take while it holds others."""
         return self._shared_start_bytes // 2
 
     @property
     def _shared_start_bytes(self) -> int:
-        """Bytes that new claims may take, all lines together, while their line has claims already."""
+        """Bytes that all lines together may hold while a line that has claims starts another."""
         return int(max(0, min(self.room / 2, _MOST_BEGUN_BYTES)))
 
     def add(self, cache: Shrinkable) -> None:
@@ -324,7 +325,7 @@ class Ledger:
         return is_small or self._resident() + size <= self.limit * REFUSE
 
     def _is_granted(self, claim: Claim, size: int) -> bool:
-        """Take room for a claim if it is its turn. Return whether it did. The caller holds the lock."""
+        """Take room for a claim if it is its turn, and return True if so. The caller holds the lock."""
         self._release_ended()
         own_line = self._by_line[claim.line]
         if claim.most is not None:
@@ -361,7 +362,7 @@ class Ledger:
     def _refusal(self, label: object, size: int, used: int) -> MemoryShortError:
         self.refusals += 1
         return MemoryShortError(
-            f"memory is short: {size} bytes for {label} do not fit beside the {used} in use; "
+            f"memory is short: {size} bytes for {label} do not fit beside the {used} in use: "
             "ask again in a moment"
         )
 

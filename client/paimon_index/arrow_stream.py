@@ -38,7 +38,7 @@ class ArrowStream:
     def feed(self, piece: bytes) -> Iterator[pa.RecordBatch]:
         """Add bytes, and yield the batches that are complete now.
 
-        Raises IncompleteAnswerError if the bytes are no Arrow stream.
+        Raises IncompleteAnswerError if the bytes are not an Arrow stream.
         """
         self.received_bytes += len(piece)
         self._buffer += piece
@@ -50,7 +50,7 @@ class ArrowStream:
                 else:
                     yield pa.ipc.read_record_batch(message, self.schema)
         except pa.ArrowException as error:
-            raise IncompleteAnswerError(f"the answer is no Arrow stream: {error}") from error
+            raise IncompleteAnswerError(f"the answer is not an Arrow stream: {error}") from error
 
     def check_ended(self) -> None:
         """Raise :class:`IncompleteAnswerError` unless the stream's end came last."""
@@ -66,7 +66,7 @@ class ArrowStream:
         mark, metadata_bytes = _PREFIX.unpack_from(self._buffer)
         if mark != _CONTINUATION or metadata_bytes < 0 or self._is_ended:
             raise IncompleteAnswerError(
-                "the answer is no Arrow stream; is the base URL that of paimon-index?"
+                "the answer is not an Arrow stream; is the base URL that of paimon-index?"
             )
         if metadata_bytes > _MOST_METADATA_BYTES:
             raise IncompleteAnswerError(

@@ -68,7 +68,7 @@ class Replicas:
     """Base URLs of one service. Safe to share between threads.
 
     Raises ValueError if there is none, or one is not ``http(s)://host[:port][/path]``. Raises TypeError if
-    one is no text.
+    one is not text.
     """
 
     def __init__(self, base_urls: str | Sequence[str]) -> None:
@@ -258,7 +258,7 @@ def _checked(url: str) -> str:
     if parts.username is not None or parts.password is not None:
         raise ValueError("a base URL has no user and password; give the token as token=")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError(f"{url!r} is no base URL: expected http(s)://host[:port][/path]")
+        raise ValueError(f"{url!r} is not a base URL: expected http(s)://host[:port][/path]")
     return url.rstrip("/")
 
 

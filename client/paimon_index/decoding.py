@@ -18,7 +18,7 @@ T = TypeVar("T")
 def decode(kind: type[T], written: object) -> T:
     """Convert a JSON object to a dataclass, and ignore members that the class lacks.
 
-    Raises IncompleteAnswerError if a member is missing, or the value is no object.
+    Raises IncompleteAnswerError if a member is missing, or the value is not an object.
     """
     if not isinstance(written, dict):
         raise IncompleteAnswerError(f"expected an object of {kind.__name__}, not {type(written).__name__}")

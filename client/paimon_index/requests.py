@@ -37,7 +37,7 @@ class TableName(NamedTuple):
     def parse(cls, text: str) -> TableName:
         """Read ``warehouse.database.table``, with back quotes around parts with dots, or a ValueError.
 
-        Raises TypeError if it is no text.
+        Raises TypeError if it is not text.
         """
         if not isinstance(text, str):
             raise TypeError(
@@ -52,7 +52,7 @@ class TableName(NamedTuple):
                 break
             at += 1
         if at != len(text) or len(parts) != 3:  # noqa: PLR2004 - the three members
-            raise ValueError(f"{text!r} is no table: expected warehouse.database.table")
+            raise ValueError(f"{text!r} is not a table: expected warehouse.database.table")
         return cls(*parts)
 
     @property

@@ -254,7 +254,7 @@ def test_each_key_keeps_its_bucket(
         assert {place: set(found) for place, found in listed.items()} == expected
         assert all(len(found) == len(set(found)) for found in listed.values())
         if options.max_buckets < 0:
-            # Five channels are no multiple of two assigners: two of a partition may own the same buckets.
+            # Five channels are not a multiple of two assigners: two of a partition may own the same buckets.
             owners = 2 if parallelism == 5 else 1
             assert max(map(len, listed.values())) <= owners * options.target_rows
         else:

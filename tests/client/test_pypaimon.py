@@ -258,7 +258,7 @@ def test_a_table_without_a_place_is_as_it_was() -> None:
         ({"predicate": None}, TypeError, r"predicate is a NoneType: .*or read the table itself"),
         ({"url": None}, TypeError, r"a base URL is a text such as 'http://localhost:8080', found None"),
         ({"url": [8080]}, TypeError, r"a base URL is a text .*, found 8080"),
-        ({"url": "nonsense"}, ValueError, r"'nonsense' is no base URL: expected http"),
+        ({"url": "nonsense"}, ValueError, r"'nonsense' is not a base URL: expected http"),
         ({"url": []}, ValueError, "no base URL is given"),
         ({"timeout_seconds": 0}, ValueError, r"timeout_seconds is a number of seconds above 0, found 0"),
         ({"timeout_seconds": float("nan")}, ValueError, "above 0, found nan"),

@@ -258,7 +258,7 @@ def test_the_token_is_sent_and_told_nowhere(
     "url", ["", "localhost:8080", "ftp://host", "http://", "http://host?x=1", "http://host/#a"]
 )
 def test_what_is_no_base_url(url: str) -> None:
-    with pytest.raises(ValueError, match="is no base URL"):
+    with pytest.raises(ValueError, match="is not a base URL"):
         Client(url)
 
 

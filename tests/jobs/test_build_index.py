@@ -187,7 +187,7 @@ def files_left(root: Path, condition: str) -> int:
 
 @pytest.mark.parametrize("rebuild", [False, True])
 def test_what_no_option_names_stays(jobs: Jobs, counters: Path, rebuild: bool) -> None:
-    """An index that an earlier run was given is no option of the table."""
+    """An index that an earlier run was given is not an option of the table."""
     given = {"file-index.range-bitmap.columns": "counter"}
 
     found = jobs.run("build_index", counters, table("t"), options=given, rebuild=rebuild)

@@ -141,7 +141,7 @@ def test_numbers_that_are_equal_but_not_the_same(written: Written) -> None:
             "ValueError: keys of c_int are double, and the column is int: cast them",
         ),
         ({"c_int": "SELECT 1, 2"}, "ValueError: keys of c_int are a DataFrame of 2 columns: select one"),
-        ({"c_int": [1, "x"]}, "ValueError: keys of c_int are no values of one type"),
+        ({"c_int": [1, "x"]}, "ValueError: keys of c_int are not values of one type"),
         ({"nothing": [1]}, "ServiceError: 422 filter"),
     ],
 )

@@ -14,7 +14,7 @@ offset  bytes  meaning
 49      16     digest of all of this and of the request
 ======  =====  ==================================================================
 
-The digests are no secret: a token gives no right that its holder does not have. They tie a token to its
+The digests are not secret: a token gives no right that its holder does not have. They tie a token to its
 request and its version.
 
 Entries that belong to no version of a table, such as its snapshots, come and go between two pages. So the
@@ -86,7 +86,7 @@ class PageToken:
         """Read a token. Raises PageTokenError if it is malformed, or not of this ``request``."""
         content = _decoded(text)
         if len(content) != _HEAD.size + DIGEST_BYTES or content[0] != _LAYOUT:
-            raise PageTokenError("this is no page token of this release: ask for the first page again")
+            raise PageTokenError("this is not a page token of this release: ask for the first page again")
         _, snapshot_id, columns, options, offset, identity = _HEAD.unpack_from(content)
         snapshot = None if snapshot_id == _NO_SNAPSHOT else snapshot_id
         token = cls(VersionKey(identity, snapshot, SchemaIds(columns, options)), offset)
@@ -193,4 +193,4 @@ def _decoded(text: str) -> bytes:
     try:
         return base64.b64decode(text, b"-_", validate=True)
     except ValueError as error:
-        raise PageTokenError("this is no page token: send next_page_token back as it was given") from error
+        raise PageTokenError("this is not a page token: send next_page_token back as it was given") from error

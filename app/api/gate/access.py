@@ -281,4 +281,4 @@ def _forbidden(detail: str) -> ProblemError:
     return ProblemError(problem_of_status(403, detail))
 
 
-Asking = Annotated[Caller, Depends(caller_of)]
+CurrentCaller = Annotated[Caller, Depends(caller_of)]

@@ -36,7 +36,7 @@ _EXPECTATIONS = {
     "Illegal trailing comma": "no comma may stand before the closing bracket",
     "Unterminated string": "a text begins that does not end",
     "Invalid control character": "a text has a line break or another control character: write \\n and such",
-    "Invalid \\": "a backslash stands before what is no escape",
+    "Invalid \\": "a backslash precedes a character that it cannot escape",
 }
 """Explanations by the beginning of the decoder's own message."""
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY
@@ -146,7 +146,7 @@ def _exact(text: str) -> float | Decimal:
 
 
 def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON number; write it as a string")
+    raise ValueError(f"{text} is not a JSON number; write it as a string")
 
 
 _HOOKS: Final[Any] = {

@@ -16,7 +16,7 @@ from fastapi import Depends
 from pydantic import ConfigDict, Field
 from starlette.requests import Request as HttpRequest
 
-from app.api.gate.access import Asking, check_path
+from app.api.gate.access import CurrentCaller, check_path
 from app.api.http.paths import DatabaseName, TableName, WarehouseName
 from app.api.http.strict_json import read_json
 from app.api.questions.bodies import PagedRequest
@@ -142,7 +142,7 @@ async def _table(
     request: HttpRequest,
     named: NamedTable,
     runtime: Shared,
-    caller: Asking,
+    caller: CurrentCaller,
     location: Location = None,
 ) -> TableRef:
     counted = Counter(name for name, _ in request.query_params.multi_items())

@@ -14,7 +14,7 @@ from app.api.answers.encoding import NextToken, SchemaList, encode_schemas
 from app.api.answers.paging import PAGE_BYTES, Listing, NextPageToken, Window
 from app.api.answers.selections import MOST_POSITIONS
 from app.api.answers.versioned import VersionedQuestion
-from app.api.gate.access import Asking
+from app.api.gate.access import CurrentCaller
 from app.api.http.headers import PlanFormat
 from app.api.http.paths import DATABASES, ICEBERG, TABLE, TABLES, DatabaseName, SchemaId, WarehouseName
 from app.api.http.problems import iceberg_error
@@ -159,7 +159,7 @@ class IndexFileList:
 
 
 @router.get("/v1/config", **operation(Configuration, storage=False))
-async def config(request: Request, runtime: Shared, caller: Asking) -> Response:
+async def config(request: Request, runtime: Shared, caller: CurrentCaller) -> Response:
     """List the service's version, limits and capabilities, and the warehouses that the caller may use."""
     if "warehouse" in request.query_params:
         return _iceberg_elsewhere(request)
@@ -202,7 +202,7 @@ async def config(request: Request, runtime: Shared, caller: Asking) -> Response:
 
 
 @router.get("/v1", **operation(WarehouseList, storage=False))
-async def warehouses(runtime: Shared, caller: Asking) -> Response:
+async def warehouses(runtime: Shared, caller: CurrentCaller) -> Response:
     """List the warehouses that the caller may use. Their URLs and the limits are in `/v1/config`."""
     answer = WarehouseList([name for name in sorted(runtime.service.warehouses) if caller.may_use(name)])
     return Response(write_json(answer), media_type="application/json")
@@ -210,15 +210,15 @@ async def warehouses(runtime: Shared, caller: Asking) -> Response:
 
 @router.get("/v1/namespaces", include_in_schema=False)
 async def namespaces(request: Request) -> Response:
-    """Direct Iceberg's clients to its catalog."""
+    """Direct Iceberg clients to the catalog."""
     return _iceberg_elsewhere(request)
 
 
 def _iceberg_elsewhere(request: Request) -> Response:
     """Refer clients of Iceberg, which read this form of errors, to the catalog's URL."""
     detail = (
-        f"Iceberg's catalog is at {request.base_url}{ICEBERG.removeprefix('/')}, where "
-        f"PAIMON_INDEX_ICEBERG=true serves it: give this as the catalog's uri"
+        f"Iceberg's catalog is at {request.base_url}{ICEBERG.removeprefix('/')} if PAIMON_INDEX_ICEBERG is "
+        f"true: set the catalog's uri to this URL"
     )
     status, body = iceberg_error(404, "not-found", detail, request.url.path)
     return Response(write_json(body), status_code=status, media_type="application/json")
@@ -226,7 +226,7 @@ def _iceberg_elsewhere(request: Request) -> Response:
 
 @router.get("/v1/{warehouse}", **operation(DatabaseList))
 async def warehouse(
-    warehouse: WarehouseName, query: Annotated[NamesQuery, Query()], runtime: Shared, caller: Asking
+    warehouse: WarehouseName, query: Annotated[NamesQuery, Query()], runtime: Shared, caller: CurrentCaller
 ) -> Response:
     """List the databases of a warehouse, as `/v1/{warehouse}/databases` does."""
     return await databases(warehouse, query, runtime, caller)
@@ -234,7 +234,7 @@ async def warehouse(
 
 @router.get(DATABASES, **operation(DatabaseList))
 async def databases(
-    warehouse: WarehouseName, query: Annotated[NamesQuery, Query()], runtime: Shared, caller: Asking
+    warehouse: WarehouseName, query: Annotated[NamesQuery, Query()], runtime: Shared, caller: CurrentCaller
 ) -> Response:
     """List the databases of a warehouse that the caller may use."""
     listing = Listing.of("databases", warehouse, query=query, settings=runtime.settings)
@@ -270,7 +270,7 @@ async def describe(table: LocatedTable, query: Annotated[VersionQuery, Query()],
 
 def _iceberg_refusal(settings: Settings) -> Refusal:
     if not settings.iceberg:
-        return lambda *_: "this service answers no clients of Iceberg's: PAIMON_INDEX_ICEBERG is not set"
+        return lambda *_: "this service does not serve Iceberg clients: PAIMON_INDEX_ICEBERG is not set"
     from app.iceberg import reason_against  # noqa: PLC0415 - loaded where Iceberg is served
 
     return reason_against

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.answers.versioned import etag_matches
-from app.api.gate.access import Asking, check_place
+from app.api.gate.access import CurrentCaller, check_place
 from app.api.http.paths import (
     ICEBERG,
     ICEBERG_ROUTES,
@@ -153,7 +153,7 @@ Asked = Annotated[IcebergCatalog, Depends(_catalog)]
 
 
 @router.get("/v1/config")
-async def iceberg_config(runtime: Shared, caller: Asking, warehouse: str | None = None) -> Response:
+async def iceberg_config(runtime: Shared, caller: CurrentCaller, warehouse: str | None = None) -> Response:
     """Give the prefix of a warehouse, the endpoints, and server-side planning."""
     names = sorted(name for name in runtime.service.warehouses if caller.may_use(name))
     if warehouse is None and len(names) != 1:
@@ -172,7 +172,7 @@ async def iceberg_config(runtime: Shared, caller: Asking, warehouse: str | None 
 
 @router.get(NAMESPACES)
 async def iceberg_namespaces(
-    warehouse: str, query: Annotated[ListQuery, Query()], runtime: Shared, caller: Asking
+    warehouse: str, query: Annotated[ListQuery, Query()], runtime: Shared, caller: CurrentCaller
 ) -> Response:
     """List the databases that the caller may use."""
 
@@ -308,7 +308,7 @@ def _page(names: Sequence[str], query: ListQuery, runtime: Runtime) -> tuple[Seq
             after = base64.urlsafe_b64decode(query.page_token.encode("ascii")).decode()
         except ValueError as error:
             raise PageTokenError(
-                "this is no page token: send next-page-token back as it was given"
+                "this is not a page token: send next-page-token back as it was given"
             ) from error
         names = [name for name in names if name > after]
     size = query.page_size or runtime.settings.page_size

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from app.api.answers.encoding import Evaluation, encode_evaluation
 from app.api.answers.selections import SelectionEncoding
-from app.api.gate.access import Asking, check_path
+from app.api.gate.access import CurrentCaller, check_path
 from app.api.http.headers import request_id_of
 from app.api.http.paths import WarehouseName
 from app.api.openapi import operation
@@ -134,7 +134,7 @@ async def evaluate(
     warehouse: WarehouseName,
     body: Annotated[EvaluateRequest, Depends(JsonBody(EvaluateRequest))],
     runtime: Shared,
-    caller: Asking,
+    caller: CurrentCaller,
 ) -> Response:
     """Ask index files a filter: the data files that can be skipped, and the rows that can match."""
     for file in body.files:
@@ -155,7 +155,7 @@ async def inspect(
     query: Annotated[InspectQuery, Query()],
     body: Annotated[InspectRequest, Depends(JsonBody(InspectRequest))],
     runtime: Shared,
-    caller: Asking,
+    caller: CurrentCaller,
 ) -> Response:
     """Show the contents of an index file."""
     check_path(caller, warehouse, body.path)

@@ -46,7 +46,7 @@ class Caches:
         processes.answer(_CLEAR, self._clear_own)
 
     def statistics(self) -> Statistics:
-        """State of each cache. Blocks for two seconds at most. Raises ProblemError if a process is silent."""
+        """Return the state of each cache. Raises ProblemError unless all processes answer in two seconds."""
         return self._of_all(_STATISTICS, self._own_statistics())
 
     def clear(self) -> Statistics:
@@ -64,7 +64,7 @@ class Caches:
         answers = [answer for _, answer in self._processes.ask(question)]
         if missing := answers.count(None):
             detail = (
-                f"{missing} of {len(answers) + 1} processes did not answer in time; ask again in a moment"
+                f"{missing} of {len(answers) + 1} processes did not answer in time: ask again in a moment"
             )
             raise ProblemError(problem_of_status(503, detail, headers={"Retry-After": "1"}))
         return _summed([orjson.loads(answer) for answer in (own, *filter(None, answers))])

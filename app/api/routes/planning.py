@@ -56,7 +56,7 @@ _ARCHIVE = {
 
 # Memory of a hash with its answer, measured with 2,800,000 of them.
 _HASH_BYTES: Final = 240
-# Memory of a key with its answer; its values are an object.
+# Memory of a key with its answer. A key is a JSON object of its values.
 _KEY_BYTES: Final = 560
 # Requests up to this size need no claim: the number of requests bounds them.
 _FEW_BYTES: Final = 4 << 20

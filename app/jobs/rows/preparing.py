@@ -1,16 +1,16 @@
 """First step of tasks: checks values and computes the place of each row.
 
 =================  ==============  ======================================================================
-column             type            of
+column             type            meaning, and the tables that have it unless all do
 =================  ==============  ======================================================================
-``c0``, ``c1`` …   the table's     every table; the values
-``place``          int64           every table; the order of the rows
-``kind``           int8            tables whose rows have kinds
-``partition``      binary          every table; serialized row of the partition columns
-``bucket``         int32           every table but those below
-``hash``           int32           tables with dynamic buckets; of the trimmed primary key
-``channel``        int32           tables with dynamic buckets; the row's assigner
-``slot``           int32           tables with dynamic buckets; shuffle key that gives each assigner one task
+``c0``, ``c1`` …   the table's     values of the table's columns
+``place``          int64           position of the row in the input
+``kind``           int8            kind of the row, in tables whose rows have kinds
+``partition``      binary          serialized row of the partition columns
+``bucket``         int32           bucket, in tables without dynamic buckets
+``hash``           int32           hash of the trimmed primary key, in tables with dynamic buckets
+``channel``        int32           the row's assigner, in tables with dynamic buckets
+``slot``           int32           shuffle key that gives each channel a task, in the same tables
 =================  ==============  ======================================================================
 """
 
@@ -61,7 +61,7 @@ class Preparation:
     assigners: int = 1
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield batches with the columns in the table of the module."""
+        """Yield batches with the columns that the module's docstring lists."""
         slots = np.array(slots_of(self.channels), np.int32)
         for batch in batches:
             if batch.num_rows:
@@ -111,7 +111,7 @@ class Preparation:
                     f"column {column.name!r} is {column.type}, and a value has length {longest}"
                 )
         if root in TIMESTAMP_ROOTS and column.type.is_compact_timestamp:
-            # The engine stores milliseconds, and keys are hashed of what is stored.
+            # The engine stores milliseconds, and hashes keys as it stores them.
             micros = np.asarray(array.cast(pa.int64()).fill_null(0))
             cut = pa.array(micros - micros % _MICROS_PER_MILLI, pa.int64(), mask=np.asarray(array.is_null()))
             return cut.cast(array.type)

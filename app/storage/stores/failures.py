@@ -139,7 +139,7 @@ def _answer_of(error: BaseException) -> tuple[str | None, int | None]:
             return each.code, each.status
         for name in ("status", "status_code", "code"):
             status = getattr(each, name, None)
-            # Some libraries number errors that are no answers.
+            # Some libraries number errors that are not answers.
             if isinstance(status, int) and status in _HTTP_STATUSES:
                 return _code_of(each), int(status)
     return None, None

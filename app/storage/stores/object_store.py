@@ -62,7 +62,7 @@ _WRITE_SECONDS: Final = 300
 # Reads have a rate instead, see read_seconds.
 _NO_TIMEOUT: Final = dt.timedelta(days=1)
 
-# Seconds between two questions to boto3, which renews credentials of a profile.
+# Seconds until boto3 is called again. It renews credentials of a profile.
 _FRESH_SECONDS: Final = 60
 
 
@@ -71,11 +71,11 @@ class NoCredentialsError(OSError):
 
 
 class ObjectStore(LibraryStore):
-    """A directory of a bucket, by both names: ``bucket/warehouse``.
+    """A directory of a bucket. ``directory``: both names, as in ``bucket/warehouse``.
 
-    ``options``: of obstore's ``S3Store``. They override the environment. Raises OSError for an unreadable
-    file of certificates, ImportError for a profile without boto3, ValueError for an unknown option or no
-    credentials.
+    ``options``: arguments of obstore's ``S3Store``, which override the environment. Raises OSError for an
+    unreadable file of certificates, ImportError for a profile without boto3, ValueError for an unknown option
+    or missing credentials.
     """
 
     def __init__(self, directory: str, options: Mapping[str, Any], stall_seconds: float) -> None:
@@ -111,7 +111,7 @@ class ObjectStore(LibraryStore):
 
 
 class _Filesystem(FsspecStore):
-    """obstore's filesystem, with rates for reads, conditions and time for puts, and a check for buckets."""
+    """obstore's filesystem. Adds time limits of reads and puts, conditional puts, and a check for buckets."""
 
     cachable = False
 
@@ -123,7 +123,7 @@ class _Filesystem(FsspecStore):
             "credential_provider": _provider(options),
             "disable_bulk_delete": True,
         }
-        # Certificates cover one label before the store's name, so no bucket with a dot.
+        # A certificate covers one label before the store's name, so a bucket with a dot stays in the path.
         if not endpoint and "." not in bucket:
             chosen["virtual_hosted_style_request"] = True
         chosen |= options
@@ -171,7 +171,7 @@ def _client(stall_seconds: float, *, allow_http: bool) -> ClientConfig:
         "allow_http": allow_http,
         "connect_timeout": dt.timedelta(seconds=stall_seconds),
         "read_timeout": dt.timedelta(seconds=stall_seconds),
-        # Of one page of a listing: silence alone would let a page drip until the request's deadline.
+        # Time limit of one page of a listing: a read timeout alone would let a page trickle in slowly.
         "timeout": dt.timedelta(seconds=read_seconds(stall_seconds, 0)),
         "pool_max_idle_per_host": str(_MOST_IDLE),
         "pool_idle_timeout": dt.timedelta(seconds=_IDLE_SECONDS),
@@ -203,7 +203,7 @@ def _raise_failure(error: Exception) -> NoReturn:
     if _REDIRECTED in message:
         raise StoreAnswerError("PermanentRedirect", 301) from None
     if status_text is None:
-        # Not the store: also a missing file with a token to sign with ends here.
+        # The store has not answered. A missing file with the token to sign requests ends here as well.
         kind = TimeoutError if _TIMED_OUT in message else ConnectionError
         raise (NoCredentialsError if _INSTANCE in message else kind)(type(error).__name__) from None
     status = int(status_text[1])

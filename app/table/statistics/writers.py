@@ -10,8 +10,8 @@ no primary key, two rows or more, whose          numbers rows as they come: not 
 sequence numbers are exactly as many             which gives all rows of such a file the same number
 ===============================================  ====================================================
 
-A level is no mark: the engine moves files to other levels without rewriting them. Sequence numbers of tables
-with a primary key are none either: files of pypaimon that were cut at the target size have any. Evidence:
+A level is not a mark: the engine moves files to other levels without rewriting them. Nor are sequence numbers
+of tables with a primary key: those of files that pypaimon cut at the target size follow no rule. Evidence:
 ``docs/decisions/trusted-bounds.md``.
 """
 

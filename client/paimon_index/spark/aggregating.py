@@ -61,7 +61,7 @@ _MOST_GROUPS: Final = 100_000
 _DIGITS_THAT_SUMS_HOLD: Final = 28
 """A sum has ten digits more, and a DECIMAL at most 38."""
 _UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
-"""Stands in answers for bytes that are no UTF-8."""
+"""Stands in answers for bytes that are not UTF-8."""
 
 
 def aggregate(  # noqa: PLR0913 - each is a part of one question

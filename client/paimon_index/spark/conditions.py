@@ -119,7 +119,7 @@ def read_condition(
 ) -> Condition:
     """Read a condition on the columns of a table, as the session understands it.
 
-    Raises Spark's AnalysisException or ParseException: it is no condition on these columns.
+    Raises Spark's AnalysisException or ParseException: it is not a condition on these columns.
     """
     rows = named(spark, _empty(spark, fields), table, branch, where).where(where)
     by_name = {field.name: field for field in fields}

@@ -130,7 +130,7 @@ def _array(name: str, keys: Sequence[Any] | pa.Array | pa.ChunkedArray) -> pa.Ch
         values = values.unique().drop_null()
         _spark_type(values.type)
     except (pa.ArrowException, TypeError) as error:
-        raise ValueError(f"keys of {name} are no values of one type: {error}") from error
+        raise ValueError(f"keys of {name} are not values of one type: {error}") from error
     return pa.chunked_array([values])
 
 

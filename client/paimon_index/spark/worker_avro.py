@@ -71,8 +71,8 @@ def avro_blocks(
 ) -> Iterator[tuple[int, Callable[[], pa.Table]]]:
     """Yield row counts of blocks, and functions that read them in the file's types.
 
-    Columns that the file lacks are omitted. Raises ValueError if it is no Avro file as Paimon writes it, or
-    it is damaged. Raises ModuleNotFoundError if fastavro is not installed here.
+    Columns that the file lacks are omitted. Raises ValueError if it is damaged, or not an Avro file as Paimon
+    writes it. Raises ModuleNotFoundError if fastavro is not installed here.
     """
     stream = pa.BufferedInputStream(source, _BUFFER_BYTES)
     if _take(stream, len(_MAGIC)) != _MAGIC:
