@@ -10,7 +10,7 @@ from typing import Any, Final
 from app.storage.stores.libraries import open_filesystem
 from tests.maven import maven_jar
 
-_JARS: Final = (
+JARS: Final = (
     *("org.apache.hadoop:hadoop-client-minicluster:3.3.6", "org.apache.hadoop:hadoop-client-api:3.3.6"),
     *("org.apache.hadoop:hadoop-client-runtime:3.3.6", "commons-logging:commons-logging:1.2"),
     *("ch.qos.reload4j:reload4j:1.2.22", "org.slf4j:slf4j-api:1.7.36", "org.slf4j:slf4j-simple:1.7.36"),
@@ -21,7 +21,7 @@ _JARS: Final = (
 @contextmanager
 def serve(directory: Path, warehouse: Path) -> Iterator[str]:
     """Serve a copy of a local warehouse, kept in a directory of its own, and yield its URL."""
-    classpath = ":".join(str(maven_jar(each)) for each in _JARS)
+    classpath = ":".join(str(maven_jar(each)) for each in JARS)
     with subprocess.Popen(  # noqa: S603 - fixed words
         [
             *("java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", classpath),

@@ -1,9 +1,10 @@
 """Reads golden tables with pypaimon and with ``planned``, in an environment that has pypaimon.
 
-``python pypaimon_process.py WAREHOUSE URL`` reads from standard input the names of tables, with predicates in
-the form that the engine writes; it adds others with literals that the two could read in different ways. A
-line for each table tells how many reads were compared, what became of them, and which have other rows. By its
-own global indexes pypaimon would leave out rows that none covers: these are not asked.
+``python pypaimon_process.py WAREHOUSE URL ODD`` reads from standard input the names of tables, with
+predicates in the form that the engine writes; to each table it adds ``ODD`` others with literals that the two
+could read in different ways. A line for each table tells how many reads were compared, what became of them,
+and which have other rows. By its own global indexes pypaimon would leave out rows that none covers: these are
+not asked.
 """
 
 import datetime as dt
@@ -23,7 +24,6 @@ from tests.client.literals import OTHERS, VALUES
 
 _METHODS = {"IN": "is_in", "NOT_IN": "is_not_in", "STARTS_WITH": "startswith", "ENDS_WITH": "endswith"}
 """Those of pypaimon's builder that are not called as the engine's functions are."""
-_ODD = 60
 
 
 def value(written: Any, type_text: str) -> Any:
@@ -59,10 +59,10 @@ def predicate(builder: Any, written: dict[str, Any]) -> Any:
     return make(column["name"], *([literals] if function in ("IN", "NOT_IN") else literals))
 
 
-def odd_predicates(table: Any, rows: Any, chance: random.Random) -> Iterator[Any]:
+def odd_predicates(table: Any, rows: Any, chance: random.Random, count: int) -> Iterator[Any]:
     """Yield tests of columns by some of their values, and by literals that both could misread."""
     builder = table.new_read_builder().new_predicate_builder()
-    for _ in range(_ODD):
+    for _ in range(count):
         field = chance.choice(table.fields)
         values = [each for each in rows.column(field.name).to_pylist() if each is not None] or [None]
         near = [
@@ -123,7 +123,7 @@ def compare(table: Any, wanted: Any, url: str) -> tuple[str, bool]:
     return outcome, is_same and kept <= files
 
 
-def main(warehouse: str, url: str) -> None:
+def main(warehouse: str, url: str, odd: str) -> None:
     # So that each answer is read.
     vars(planning)["_MOST_SHARE"] = 1.0
     catalog = CatalogFactory.create({"warehouse": warehouse})
@@ -136,7 +136,8 @@ def main(warehouse: str, url: str) -> None:
         else:
             builder = table.new_read_builder().new_predicate_builder()
             golden = [predicate(builder, each) for each in written]
-            for wanted in [*golden, *odd_predicates(table, rows, random.Random(name))]:  # noqa: S311 - no secret
+            others = odd_predicates(table, rows, random.Random(name), int(odd))  # noqa: S311 - no secret
+            for wanted in [*golden, *others]:
                 outcome, is_same = compare(table, wanted, url)
                 counts[outcome] += 1
                 other_rows += [] if is_same else [repr(wanted)[:300]]

@@ -1,7 +1,4 @@
-"""Tables that pypaimon reads with ``planned`` and without: the same rows.
-
-pypaimon needs an older pyarrow than the service, so it runs in an environment of its own.
-"""
+"""Tables that pypaimon reads with ``planned`` and without: the same rows."""
 
 import json
 import os
@@ -17,18 +14,14 @@ import pytest
 from app.types import DataField, parse_json, parse_type
 from tests import golden_cases, notebooks
 from tests import golden_global_indexes as global_indexes
+from tests.client.environment import pypaimon_python
 from tests.client.sent_filters import may_hold
-from tests.environments import python_with
 from tests.example_scripts import EXAMPLES, SAMPLES, output, written_output
 from tests.golden_cases import GoldenWarehouse
 from tests.served import serving
 
 pytestmark = pytest.mark.long
 
-_REQUIREMENTS: Final = (
-    *("pypaimon==2.1.0", "pypaimon-rust==0.4.0", "pyarrow==19.0.1", "polars==1.44.2", "pandas==2.3.3"),
-    *("fastavro==1.13.1", "httpx==0.28.1", "numpy==2.4.6", "pyroaring==1.2.0", "duckdb==2.0.1"),
-)
 _ROOT: Final = Path(__file__).parents[2]
 _UNREAD: Final = {"golden.append_dv64", "golden.pk_dv", "golden.external_data", "golden.index_external"}
 """Tables with 64-bit vectors, and those whose files the archive has elsewhere."""
@@ -36,12 +29,14 @@ _STATED: Final = """
 EQUAL NOT_EQUAL LESS_THAN LESS_OR_EQUAL GREATER_THAN GREATER_OR_EQUAL IS_NULL IS_NOT_NULL STARTS_WITH
 ENDS_WITH CONTAINS LIKE IN NOT_IN BETWEEN NOT_BETWEEN
 """
+_ONE_IN: Final = 4
+"""Of golden queries of a kind; that plans of all of them are right, tests without pypaimon hold."""
 
 
 def run(program: str, *arguments: str, told: str = "") -> str:
     """Return what a program prints in the environment with pypaimon."""
     finished = subprocess.run(  # noqa: S603 - our own programs
-        [str(python_with("pypaimon", _REQUIREMENTS)), str(Path(__file__).with_name(program)), *arguments],
+        [str(pypaimon_python()), str(Path(__file__).with_name(program)), *arguments],
         check=False,
         capture_output=True,
         text=True,
@@ -52,10 +47,15 @@ def run(program: str, *arguments: str, told: str = "") -> str:
     return finished.stdout
 
 
-def compared(warehouse: Path, port: int, asked: Mapping[str, Sequence[Any]]) -> dict[str, Counter[str]]:
-    """Return what became of reads of each table, all of which have the rows of the whole table."""
-    url = f"http://127.0.0.1:{port}"
-    lines = run("pypaimon_process.py", str(warehouse), url, told=json.dumps(asked)).splitlines()
+def compared(
+    warehouse: Path, port: int, asked: Mapping[str, Sequence[Any]], *, odd: int
+) -> dict[str, Counter[str]]:
+    """Return what became of reads of each table, all of which have the rows of the whole table.
+
+    ``odd``: how many predicates of each table are drawn beside those that are asked.
+    """
+    arguments = (str(warehouse), f"http://127.0.0.1:{port}", str(odd))
+    lines = run("pypaimon_process.py", *arguments, told=json.dumps(asked)).splitlines()
     read = {line["table"]: line for line in map(json.loads, lines)}
     assert [(name, line["other_rows"]) for name, line in read.items() if line["other_rows"]] == []
     assert read.keys() == asked.keys()
@@ -79,32 +79,49 @@ def test_no_row_that_pypaimon_finds_fails_by_the_service() -> None:
             assert may_hold(sent["filter"], field, parse_json(value, field.type)), (sent["filter"], value)
 
 
+def kind(predicate: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return functions with the types of their columns and how many literals they have."""
+    if predicate["kind"] == "COMPOUND":
+        return (predicate["function"], *map(kind, predicate["children"]))
+    column = predicate["transform"]["fieldRef"]
+    return predicate["function"], column["type"], len(predicate["literals"] or ())
+
+
+def some_golden_queries() -> dict[str, list[Any]]:
+    """Return predicates by table: of each kind the first one, and then some of those of other tables."""
+    found: dict[str, list[Any]] = {}
+    seen = Counter[tuple[Any, ...]]()
+    for name in golden_cases.tables():
+        of_table = found.setdefault(f"golden.{name}", [])
+        for query in golden_cases.expected(name)["queries"]:
+            predicate = query["predicate"]
+            if not predicate or not is_stated(predicate):
+                continue
+            if query["snapshot_id"] or query["tag"] or query["branch"]:
+                continue
+            if seen[kind(predicate)] % _ONE_IN == 0:
+                of_table.append(predicate)
+            seen[kind(predicate)] += 1
+    return found
+
+
 def test_golden_tables_have_the_same_rows(golden: GoldenWarehouse, tmp_path: Path) -> None:
-    asked = {
-        f"golden.{name}": [
-            query["predicate"]
-            for query in golden_cases.expected(name)["queries"]
-            if query["predicate"]
-            and is_stated(query["predicate"])
-            and not (query["snapshot_id"] or query["tag"] or query["branch"])
-        ]
-        for name in golden_cases.tables()
-    }
+    asked = some_golden_queries()
     external = ",".join(golden.allow_external())
     with serving(golden.root, log=tmp_path / "log", allow_external=external) as served:
-        counts = compared(golden.root, served.port, asked)
+        counts = compared(golden.root, served.port, asked, odd=20)
 
     assert {name for name, line in counts.items() if "unread" in line} == _UNREAD
     together = sum(counts.values(), Counter[str]())
-    assert together["planned"] > 1_000, together
-    assert together["fewer files"] > 700, together
+    assert together["planned"] > 300, together
+    assert together["fewer files"] > 200, together
 
 
 def test_tables_with_global_indexes_have_all_rows_that_match(tmp_path: Path) -> None:
     warehouse = global_indexes.unpack(tmp_path)
     asked: dict[str, list[Any]] = {name.replace(".db/", "."): [] for name in global_indexes.tables()}
     with serving(warehouse, log=tmp_path / "log") as served:
-        counts = compared(warehouse, served.port, asked)
+        counts = compared(warehouse, served.port, asked, odd=60)
 
     together = sum(counts.values(), Counter[str]())
     assert together["fewer files"] > 50, counts
@@ -128,12 +145,12 @@ def environment() -> Iterator[dict[str, str]]:
 
 
 def test_the_example_prints_what_stands_in_it(environment: dict[str, str]) -> None:
-    command = [str(python_with("pypaimon", _REQUIREMENTS)), str(EXAMPLES / "read_with_pypaimon.py")]
+    command = [str(pypaimon_python()), str(EXAMPLES / "read_with_pypaimon.py")]
 
     assert output(command, environment) == written_output("read_with_pypaimon.py")
 
 
 def test_cells_of_the_notebook_print_what_stands_below_them(environment: dict[str, str]) -> None:
-    printed = notebooks.outputs(python_with("pypaimon", _REQUIREMENTS), "pypaimon.ipynb", environment)
+    printed = notebooks.outputs(pypaimon_python(), "pypaimon.ipynb", environment)
 
     assert printed == notebooks.written_outputs("pypaimon.ipynb")

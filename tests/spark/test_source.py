@@ -14,7 +14,7 @@ from tests import golden_cases, tokens
 from tests.api.conftest import listening
 from tests.client.scripted import nowhere
 from tests.golden_cases import GoldenWarehouse
-from tests.spark.environment import spark_python
+from tests.spark.environment import NEWEST, spark_python
 from tests.spark.served_tables import REFUSED, TIMED, ZONES, Golden, Written, chosen, columns_of
 from tests.spark.sessions import CLIENT, SparkError
 
@@ -262,7 +262,6 @@ def test_a_token_is_sent(tables: Golden, golden: GoldenWarehouse, tmp_path: Path
     assert rows
 
 
-_NEWEST: Final = ("pyspark>=4.3", "numpy==2.4.6", "pandas==2.3.3", "pyarrow==26.0.1")
 _PROGRAM: Final = """
 import json
 
@@ -314,7 +313,7 @@ print(json.dumps([rows.count(), rows.where("a = 3").count(), rows.count()]))
 
 @pytest.mark.xfail(strict=True, reason="Spark keeps filters that were pushed for later scans")
 def test_filters_of_one_query_do_not_stay_for_the_next(tmp_path: Path) -> None:
-    python = str(spark_python(_NEWEST))
+    python = str(spark_python(NEWEST))
     program = tmp_path / "pushed.py"
     program.write_text(_PROGRAM)
     environment = os.environ | {"PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"}
