@@ -41,10 +41,15 @@ settings.load_profile("quick")
 
 _SHARED: Final = (
     *("tests/jvm/", "tests/spark/", "tests/jobs/", "tests/explorer/", "tests/proof/test_pairs.py"),
-    *("tests/telemetry/test_running_service.py", "tests/telemetry/test_workers.py"),
+    *("tests/acceptance/test_engine_reads", "tests/storage/stores/test_azure.py"),
+    *("tests/storage/stores/test_hdfs.py", "tests/telemetry/test_running_service.py"),
+    *("tests/telemetry/test_workers.py",),
     *("tests/test_examples.py", "tests/test_getting_started.py"),
 )
-"""Tests that share a Spark, a browser or a server in another process, so that one worker takes them all."""
+"""Tests that share a Spark, a browser, an engine that Maven builds or a server in another process.
+
+One worker takes all of a group.
+"""
 
 
 _APART: Final = "tests/referee/"
