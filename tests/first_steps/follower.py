@@ -26,8 +26,12 @@ _OF_THE_MACHINE: Final = (
     "SSL_CERT_FILE",
 )
 """Beginnings of variables that say how this machine reaches registries."""
-_SPARK_DEFAULTS: Final = "spark.ui.enabled false\nspark.sql.shuffle.partitions 2\n"
-"""Of the reader's Spark: ten rows need no 200 tasks."""
+_SPARK_DEFAULTS: Final = """
+spark.ui.enabled false
+spark.sql.shuffle.partitions 2
+spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+"""
+"""Of the reader's Spark: ten rows need no 200 tasks, and no code that Java has thought about for long."""
 _NO_CONNECTOR: Final = "PAIMON_SPARK_CONNECTOR names no jar of the engine's connector for Spark 4.0"
 
 
