@@ -12,7 +12,7 @@ from tests.referee.trials import Run
 
 pytestmark = pytest.mark.long
 
-CASES = 2_000
+CASES = 1_500
 CASES_OF_MERGED = 200
 
 needs_java = pytest.mark.skipif(
