@@ -6,11 +6,14 @@ text become LIKE; and escapes of characters are written out.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from app.types.values import to_float32
+
+_Query = TypeVar("_Query")
 
 _STRING: Final = r"'(?:[^'\\]|\\.|'')*'"
 _NUMBER: Final = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -120,3 +123,27 @@ def in_our_words(questions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
         }
         rewritten.append({**question, "predicate": as_json(question.get("predicate")), **words})
     return rewritten
+
+
+def some_of_each_kind(
+    queries: Iterable[_Query], condition: Callable[[_Query], Mapping[str, Any]], one_in: int
+) -> list[_Query]:
+    """Return of each kind of condition the first query, and one in so many of the others of that kind.
+
+    A kind has the same functions, joined in the same way, types of columns and numbers of literals.
+    """
+    found: list[_Query] = []
+    seen = Counter[tuple[Any, ...]]()
+    for query in queries:
+        kind = _kind(condition(query))
+        if seen[kind] % one_in == 0:
+            found.append(query)
+        seen[kind] += 1
+    return found
+
+
+def _kind(condition: Mapping[str, Any]) -> tuple[Any, ...]:
+    if condition["kind"] == "COMPOUND":
+        return (condition["function"], *map(_kind, condition["children"]))
+    column = condition["transform"].get("fieldRef", {})
+    return condition["function"], column.get("type"), len(condition.get("literals") or ())

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from tests.client.environment import pypaimon_python
 from tests.client.sent_filters import may_hold
 from tests.example_scripts import EXAMPLES, SAMPLES, output, written_output
 from tests.golden_cases import GoldenWarehouse
+from tests.golden_filters import some_of_each_kind
 from tests.served import serving
 
 pytestmark = pytest.mark.long
@@ -79,29 +81,19 @@ def test_no_row_that_pypaimon_finds_fails_by_the_service() -> None:
             assert may_hold(sent["filter"], field, parse_json(value, field.type)), (sent["filter"], value)
 
 
-def kind(predicate: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return functions with the types of their columns and how many literals they have."""
-    if predicate["kind"] == "COMPOUND":
-        return (predicate["function"], *map(kind, predicate["children"]))
-    column = predicate["transform"]["fieldRef"]
-    return predicate["function"], column["type"], len(predicate["literals"] or ())
-
-
 def some_golden_queries() -> dict[str, list[Any]]:
-    """Return predicates by table: of each kind the first one, and then some of those of other tables."""
-    found: dict[str, list[Any]] = {}
-    seen = Counter[tuple[Any, ...]]()
-    for name in golden_cases.tables():
-        of_table = found.setdefault(f"golden.{name}", [])
-        for query in golden_cases.expected(name)["queries"]:
-            predicate = query["predicate"]
-            if not predicate or not is_stated(predicate):
-                continue
-            if query["snapshot_id"] or query["tag"] or query["branch"]:
-                continue
-            if seen[kind(predicate)] % _ONE_IN == 0:
-                of_table.append(predicate)
-            seen[kind(predicate)] += 1
+    """Return predicates by table."""
+    stated = [
+        (name, query["predicate"])
+        for name in golden_cases.tables()
+        for query in golden_cases.expected(name)["queries"]
+        if query["predicate"]
+        and is_stated(query["predicate"])
+        and not (query["snapshot_id"] or query["tag"] or query["branch"])
+    ]
+    found: dict[str, list[Any]] = {f"golden.{name}": [] for name in golden_cases.tables()}
+    for name, predicate in some_of_each_kind(stated, itemgetter(1), _ONE_IN):
+        found[f"golden.{name}"].append(predicate)
     return found
 
 

@@ -160,7 +160,7 @@ class Query:
     """
 
     table: str
-    predicate: object
+    predicate: Mapping[str, Any]
     options: Mapping[str, object]
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from app.settings import Settings
 from tests import golden_cases
 from tests.api.conftest import listening
 from tests.golden_cases import GoldenWarehouse
+from tests.golden_filters import some_of_each_kind
 from tests.golden_global_indexes import unpack
 from tests.jvm.sql_sessions import Query, compare, write_indexed
 
@@ -28,7 +30,8 @@ _PLANNED: Final = ("bundle-1.0.1", "bundle-1.1.1", "bundle-1.2.0", "bundle-1.3.1
 """Releases before the one that the jar is compiled against."""
 _TOO_OLD: Final = "spark-3.5-0.9.0"
 _SOME: Final = 10
-"""One of so many queries is run by `make jvm`, and all of them by tests that are ``long``."""
+_SOME_OF_A_KIND: Final = 4
+"""One in so many queries, of a kind or of all, is run by `make jvm`, and all by tests that are ``long``."""
 
 
 def queries(name: str) -> list[Query]:
@@ -65,9 +68,18 @@ def different(asked: Sequence[Query], answers: Sequence[dict[str, Any]]) -> list
     ]
 
 
-def test_every_golden_query_has_its_rows_from_no_more_files(golden: GoldenWarehouse, uri: str) -> None:
-    asked = all_queries()
+def test_golden_queries_of_each_kind_have_their_rows_from_no_more_files(
+    golden: GoldenWarehouse, uri: str
+) -> None:
+    check_newest(golden, uri, some_of_each_kind(all_queries(), attrgetter("predicate"), _SOME_OF_A_KIND))
 
+
+@pytest.mark.long
+def test_every_golden_query_has_its_rows_from_no_more_files(golden: GoldenWarehouse, uri: str) -> None:
+    check_newest(golden, uri, all_queries())
+
+
+def check_newest(golden: GoldenWarehouse, uri: str, asked: Sequence[Query]) -> None:
     answers = compare(golden.root, uri, asked)
 
     outcomes = outcomes_of(answers)
