@@ -16,6 +16,12 @@ from tests.spark.served_tables import Golden, Written
 from tests.spark.sessions import Spark
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Start no Spark for a test without the mark, which `make test` would run."""
+    if "spark" in getattr(item, "fixturenames", ()):
+        assert item.get_closest_marker("spark"), "mark it as spark"
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
     running = Spark.start(tmp_path_factory.mktemp("spark"))

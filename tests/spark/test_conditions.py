@@ -15,6 +15,8 @@ from tests.referee.literals import TYPES, Column, cell, condition, value
 from tests.row_matches import matches
 from tests.spark.sessions import Spark, SparkSession
 
+pytestmark = pytest.mark.spark
+
 ZONES: Final = ("UTC", "America/New_York", "Asia/Kolkata")
 TABLES: Final = 3
 CONDITIONS: Final = 25
