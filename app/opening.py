@@ -96,7 +96,7 @@ def _real(url: str) -> str:
 
 
 def signing_key(settings: Settings) -> bytes:
-    """Return signing key, empty for a private cache.
+    """Return the signing key, which is empty for a private cache.
 
     Raises SettingsError if it is unreadable or too short.
     """

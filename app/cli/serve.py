@@ -121,7 +121,7 @@ def run_service(settings: Settings, greet: Callable[[Settings, IndexService], No
             host=settings.host,
             port=settings.port,
             workers=settings.workers,
-            # The protocol is written for this loop, and uvloop's saves requests no time.
+            # The protocol is written for this loop, and requests take as long in uvloop's.
             loop="asyncio",
             http=PunctualProtocol,
             log_config=logging_config(settings.log_format, settings.log_level),

@@ -49,7 +49,7 @@ __all__ = [
     "evaluate",
     # Decides files, and finds the rows of those that are kept.
     "find_rows",
-    # The number of rows by a column's range bitmap.
+    # The number of rows according to a column's index.
     "indexed_rows",
     # The type of an indexed column, or of the values under a key of a map.
     "indexed_type",

@@ -317,7 +317,7 @@ class RoaringHeads:
     def cardinalities(
         self, data: NDArray[np.uint8], chosen: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each container of the ``chosen`` bitmaps, its bitmap and its number of values."""
+        """Return of each container of the ``chosen`` bitmaps its bitmap and its number of values."""
         counts = np.where(chosen, self.containers, 0)
         owners, places = runs_of(self.keys_at + _KEY_BYTES, counts, _KEY_AND_CARDINALITY_BYTES)
         return owners, integers(data, places, "<u2") + 1

@@ -341,7 +341,7 @@ class FileIndex:
 
     @classmethod
     def read(cls, content: Buffer) -> Self:
-        """Read a whole container. Raises CorruptIndexError if it is none of version 1, or its head is cut."""
+        """Read a whole container. Raises CorruptIndexError if its version is not 1, or its head is cut."""
         return cls(StackedIndex.read(BytesColumn.of([content])).file_index(0).stacked, 0)
 
     @property

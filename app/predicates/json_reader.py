@@ -76,7 +76,7 @@ def read_json_filter(written: object, limits: FilterLimits = DEFAULT_LIMITS) -> 
 def read_lists(lists: Mapping[str, object], limits: FilterLimits = DEFAULT_LIMITS) -> And:
     """Read lists of values by column. A row must match a value of each list.
 
-    Raises FilterError if a list has no literals' shape. Raises LimitExceededError if there are too many
+    Raises FilterError if a list is no array of literals. Raises LimitExceededError if there are too many
     literals.
     """
     count = LiteralCount(limits)

@@ -9,7 +9,7 @@ __all__ = [
     "VARIABLE",
     # The worker processes of one run.
     "Processes",
-    # uvicorn's HTTP/1.1 with deadlines for heads and for answers nobody takes.
+    # uvicorn's HTTP/1.1 with deadlines for heads, and for answers that nobody takes.
     "PunctualProtocol",
     # The state of a process that is stopping.
     "Stopping",

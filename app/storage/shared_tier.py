@@ -156,7 +156,7 @@ class SharedTier:
         self._submit(self._write, name, key, size, columns)
 
     def flush(self) -> None:
-        """Wait until every queued write is done, or have failed."""
+        """Wait until every queued write has succeeded or failed."""
         with self._lock:
             pending = [self._opening, *self._pending]
         wait(pending)

@@ -10,7 +10,7 @@ from typing import Final
 from app.errors import RequestError
 
 DIGEST_BYTES: Final = 16
-# Characters of a text, or values of a list, from which on a digest takes its place.
+# Length of a text or list from which on its digest stands for it.
 _LONG: Final = 1 << 14
 
 

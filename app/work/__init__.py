@@ -19,11 +19,11 @@ __all__ = [
     "CORES",
     # Seconds between a waiting thread's checks of its deadline and its caller.
     "GLANCE_SECONDS",
-    # The account of this process' memory.
+    # The ledger of this process's memory.
     "LEDGER",
     # Entries of caches that were used within this many seconds are evicted last.
     "RECENT_SECONDS",
-    # Refuses claims that do not fit, instead of waiting.
+    # Share of the memory limit above which large claims wait, or are refused.
     "REFUSE",
     # Signals the threads of one request that its caller has left.
     "Cancellation",

@@ -86,7 +86,7 @@ def read_reference(buffer: Buffer, at: int, form: struct.Struct) -> Reference:
 
 
 def measure_records(cursor: Cursor, count: int, tail_bytes: int) -> Sequence[int]:
-    """Start of each of the next ``count`` records. Raises CorruptIndexError if the buffer ends before.
+    """Return the start of each of ``count`` records. Raises CorruptIndexError if the buffer ends before.
 
     A record is a key of varying width and ``tail_bytes`` after it.
     """

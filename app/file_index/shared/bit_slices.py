@@ -189,11 +189,11 @@ def _keep_matching(rows: BitMap, ones: BitMap, *, bit: bool) -> None:
 def _split(rows: BitMap, ones: BitMap, parts: list[BitMap], *, above: bool, bit: bool) -> BitMap:
     """Return the rows that still agree with an end of the span. Add rows inside it to ``parts``.
 
-    ``rows`` agree with the end so far, and are modified. ``ones``: rows with this bit. ``above``: the inner
-    side is above the end, whose ``bit`` it is.
+    ``rows`` agree with the end so far, and are modified. ``ones``: rows with this bit. ``above``: True
+    for the lower end, False for the upper one. ``bit``: of the end.
     """
     if bit is above:
-        # The end has the innermost value of this bit: no row is further inside, and the others are out.
+        # Rows that differ from the end in this bit lie outside of the span.
         _keep_matching(rows, ones, bit=bit)
         return rows
     agreeing = rows - ones if above else rows & ones

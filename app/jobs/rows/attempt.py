@@ -113,7 +113,7 @@ class WriteAttempt:
         return [*columns, functions.col(ORDER)]
 
     def states(self) -> dict[tuple[bytes, int], BucketState]:
-        """State of each bucket, empty for tables without buckets, whose files are independent."""
+        """Return the state of each bucket, none without buckets, since files are then independent."""
         if self._states is None:
             self._states = self._read_states()
         return self._states

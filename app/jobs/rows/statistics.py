@@ -79,7 +79,7 @@ class ColumnStatistics:
 
 
 def collectors(columns: Sequence[DataField], options: DataFileOptions) -> list[ColumnStatistics]:
-    """Empty statistics of the columns that get any."""
+    """Return empty statistics of the columns that have statistics."""
     modes = [options.mode(column.name, at) for at, column in enumerate(columns)]
     return [
         ColumnStatistics(column, mode)

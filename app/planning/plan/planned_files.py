@@ -286,7 +286,7 @@ class Places:
 
 
 def _units(files: NDArray[np.int64], merge_groups: NDArray[np.int32]) -> NDArray[np.int64]:
-    """For each of ascending files, the first file that it is read together with."""
+    """Return for each of ascending files the first file that it is read together with."""
     units, grouped = files.copy(), merge_groups >= 0
     _, first, codes = np.unique(merge_groups[grouped], return_index=True, return_inverse=True)
     units[grouped] = files[grouped][first][codes]
