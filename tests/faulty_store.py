@@ -24,6 +24,8 @@ _DRIP_SECONDS = 0.05
 class Fault(Enum):
     SLOW_DOWN = auto()
     """It is answered with the error that asks for fewer."""
+    FORBIDDEN = auto()
+    """It is refused for a lack of rights."""
     RESET = auto()
     """The connection is reset before the answer."""
     CUT = auto()
@@ -116,8 +118,9 @@ class _Handler(BaseHTTPRequestHandler):
             case Fault.HANG:
                 self.store.hang()
                 self.close_connection = True
-            case Fault.SLOW_DOWN:
-                self._answer(503, _error("SlowDown"))
+            case Fault.SLOW_DOWN | Fault.FORBIDDEN as fault:
+                status, code = (503, "SlowDown") if fault is Fault.SLOW_DOWN else (403, "AccessDenied")
+                self._answer(status, _error(code))
             case Fault.CUT | Fault.DRIP as fault:
                 is_list = "list-type" in asked
                 content = self._listing(asked.get("prefix", "")) if is_list else self._content(key)

@@ -173,7 +173,7 @@ class BytesColumn:
 
     @property
     def _step(self) -> int | None:
-        """Distance between starts, if it is constant over many strings."""
+        """Return the distance between starts if it is constant over many strings."""
         if len(self) < _MANY or self.lengths.min() < 0:
             return None
         step = int(self.starts[1] - self.starts[0])

@@ -11,7 +11,7 @@ from fsspec.registry import _registry
 from typer.testing import CliRunner
 
 from app.cli import program
-from app.storage import Warehouse
+from tests.faulty_store import BUCKET, Fault, Store
 from tests.golden_cases import GoldenWarehouse
 
 
@@ -84,23 +84,17 @@ def test_a_directory_in_memory_is_told(
 
 
 @pytest.mark.parametrize(
-    ("method", "permission"), [("list_names", "s3:ListBucket"), ("read_ranges", "s3:GetObject")]
+    ("refused", "permission"), [("", "s3:ListBucket"), ("sales.db/orders/schema/schema-0", "s3:GetObject")]
 )
 def test_a_missing_permission_is_named(
-    monkeypatch: pytest.MonkeyPatch, golden: GoldenWarehouse, method: str, permission: str
+    monkeypatch: pytest.MonkeyPatch, refused: str, permission: str
 ) -> None:
-    # Who runs tests may read everything, so the storage library's error is raised in its place.
-    from app.storage.stores.local_files import LocalFiles  # noqa: PLC0415
-
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError("Forbidden")
-
-    if method == "list_names":
-        monkeypatch.setattr(Warehouse, "list_names", refuse)
-    else:
-        monkeypatch.setattr(LocalFiles, "read", refuse)
-
-    status, checks = diagnose("--warehouse", f"main={golden.root}")
+    objects = {"sales.db/orders/schema/schema-0": b"{}"}
+    with Store(objects, lambda key: Fault.FORBIDDEN if key == refused else None).serving() as options:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", options["endpoint"])
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", options["access_key_id"])
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", options["secret_access_key"])
+        status, checks = diagnose("--warehouse", f"main=s3://{BUCKET}")
 
     assert status == 1
     assert permission in checks["warehouse main"]["advice"]

@@ -104,7 +104,7 @@ def store_version_files(entry: TierEntry, files: VersionFiles) -> VersionFiles:
     """Write an entry, unless it has most of the files."""
     columns = files.columns
     missing = len(columns) - files.on_disk
-    if not are_many(len(columns)) or missing * _NEW_SHARE <= len(columns):
+    if missing * _NEW_SHARE <= len(columns):
         return files
     partial_rows = [rows for rows in columns.rows if rows is not None]
     value = {

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.planning.version import version_files
 from app.planning.version.version_files import VersionFiles, open_version_files, store_version_files
 from app.storage.disk.disk_tier import DiskTier
 from app.storage.tiers import TierEntry, Tiers
@@ -117,11 +116,6 @@ def manifests() -> list[Manifest]:
     removed = entry(kind=FileKind.DELETE, file_name="a1", partition=partitions[1], row_count=1)
     second = [removed, entry(file_name="b", partition=partitions[0], bucket=7)]
     return [manifest(first), manifest(second), manifest([entry(file_name="c", level=5)])]
-
-
-@pytest.fixture(autouse=True)
-def _keeps_small_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(version_files, "LEAST_FILES", 1)
 
 
 def kept_in(directory: Path) -> TierEntry:
