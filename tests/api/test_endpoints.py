@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import zipfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,17 +38,21 @@ from tests.golden_checks import for_each
 TABLES = "/v1/main/databases/golden/tables"
 
 
+# To make one takes longer than most requests.
+adapter_of = cache(TypeAdapter)
+
+
 def get(client: httpx.Client, path: str, shape: type, **query: object) -> Any:
     response = client.get(path, params={name: str(value) for name, value in query.items()})
     assert response.status_code == 200, response.text
-    TypeAdapter(shape).validate_json(response.content, strict=True)
+    adapter_of(shape).validate_json(response.content, strict=True)
     return response.json()
 
 
 def post(client: httpx.Client, path: str, shape: type, body: object) -> Any:
     response = client.post(path, json=body)
     assert response.status_code == 200, response.text
-    TypeAdapter(shape).validate_json(response.content, strict=True)
+    adapter_of(shape).validate_json(response.content, strict=True)
     return response.json()
 
 
@@ -469,7 +474,7 @@ def test_an_index_file_is_inspected(client: httpx.Client, golden: GoldenWarehous
     )
 
     assert response.status_code == 200, response.text
-    TypeAdapter(Inspection).validate_json(response.content, strict=True)
+    adapter_of(Inspection).validate_json(response.content, strict=True)
     assert "rank_no" in response.text
 
 

@@ -21,13 +21,14 @@ PLAN = f"{TABLES}/append_sidecar/plan"
 LOOKUP = f"{TABLES}/dyn_bucket/buckets/lookup"
 EVALUATE = "/v1/main/index-files/evaluate"
 INSPECT = "/v1/main/index-files/inspect"
+PROBLEMS = TypeAdapter(ProblemDetails)
 
 
 def problem(response: httpx.Response, status: int, slug: str) -> dict[str, Any]:
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
     found: dict[str, Any] = response.json()
-    TypeAdapter(ProblemDetails).validate_json(response.content, strict=True)
+    PROBLEMS.validate_json(response.content, strict=True)
     assert found["type"] == f"urn:paimon-index:error:{slug}"
     assert found["status"] == status
     assert found["instance"] == response.headers["x-request-id"]
