@@ -14,6 +14,7 @@ from app.planning.plan import PlanState
 from app.planning.request.limits import Limits
 from app.work.ledger import LEDGER
 from tests.advice.indexed_tables import IndexedTable, events, indexed_table
+from tests.examples import share
 
 FILES = [events(300, first, cities=2 + first // 300) for first in range(0, 6_000, 300)]
 KINDS = {"bitmap": "city", "range-bitmap": "amount", "bsi": "at", "bloom-filter": "id"}
@@ -34,7 +35,7 @@ def alone(found: WhatIf, at: int = 0) -> Effect:
     return found.filters[at].effects[0]
 
 
-@pytest.mark.parametrize("data_format", [DataFormat.PARQUET, DataFormat.ORC])
+@pytest.mark.parametrize("data_format", share([DataFormat.PARQUET, DataFormat.ORC], 2))
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_effect_is_that_of_the_built_index(tmp_path: Path, kind: str, data_format: DataFormat) -> None:
     bare = indexed_table(tmp_path, FILES, {}, data_format=data_format)

@@ -13,6 +13,7 @@ import pytest
 from app.api.http.headers import PlanFormat, preferred_format
 from tests import golden_cases
 from tests.api.conftest import Serve
+from tests.examples import share
 from tests.golden_checks import for_each
 
 TABLES = "/v1/main/databases/golden/tables"
@@ -66,7 +67,7 @@ def test_the_format_that_a_caller_likes_best(accept: str, chosen: PlanFormat) ->
     assert preferred_format(accept) is chosen
 
 
-@for_each("table", golden_cases.tables())
+@for_each("table", share(golden_cases.tables(), 2))
 def test_streams_hold_the_files_of_the_json_answer(client: httpx.Client, table: str) -> None:
     path = f"{TABLES}/{table}/plan"
     answer = whole(client, path, {})
