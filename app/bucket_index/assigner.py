@@ -4,7 +4,7 @@ Within a partition, the first of these steps that applies decides:
 
 1. *existing*: the bucket of the key's hash in the partition's hash index, or in an earlier assignment.
 2. *non_full*: the assigner's first own bucket, in the order of a Java HashMap, with fewer rows than the
-   target. Full ones are never tried again.
+   target. A full bucket is never tried again.
 3. *new*: the lowest own bucket not in use, if the partition has none yet, or if the highest bucket that this
    **assigner** has handed out is below the limit.
 4. *random*: any own bucket in use, however full.
@@ -120,7 +120,7 @@ class _Group:
 class HashBucketAssigner:
     """Assigns buckets in all partitions of its keys. It has state, so one thread at a time may use it.
 
-    ``load`` is called when a partition is first met. ``source`` makes free choices. None for a random seed.
+    ``load``: called for the first key of a partition. ``source``: of step 4. None for a random seed.
     """
 
     def __init__(self, options: AssignerOptions, load: LoadIndex, source: RandomSource | None = None) -> None:

@@ -36,8 +36,8 @@ def top_n(
 
     ``field``: the first sort key.
     ``strict``: ``field`` is the only sort key.
-    ``selection``: answer to the filter. Without a filter, all rows as exact ones. It is returned unchanged if
-    it is not exact, or if the field has no range-bitmap or is CHAR.
+    ``selection``: answer to the filter. Without a filter, an exact answer with all rows. It is returned
+    unchanged if it is not exact, or if the field has no range-bitmap or is CHAR.
 
     Raises CorruptIndexError if the range-bitmap is broken. The selection has to be kept.
     """
@@ -46,7 +46,7 @@ def top_n(
     if limit <= 0:
         return SKIP
     entry = _range_entry(index, field)
-    # Spark ignores the padding of CHAR values, and the index does not.
+    # Spark ignores the padding of CHAR values, but the index does not.
     if entry is None or field.type.root is TypeRoot.CHAR:
         return selection
     with blame(entry):

@@ -14,9 +14,9 @@ TIMESTAMP, TIMESTAMP_LTZ with p > 3       8 bytes: milliseconds; varint: nanosec
 CHAR, VARCHAR                             UTF-8
 ========================================  ================================================================
 
-In memory they are the keys of file indexes (:mod:`app.file_index.keys.keys`), save that both zeros are 0: the
-engine orders -0.0 below 0.0, and pypaimon takes them for one key. pypaimon cuts timestamps to microseconds,
-which is why keys of finer ones are lossy here as well.
+In memory they are the keys of file indexes (:mod:`app.file_index.keys.keys`), except that both zeros are 0:
+the engine orders -0.0 below 0.0, but pypaimon writes them as one key. Keys of timestamps finer than
+microseconds are lossy, since pypaimon cuts them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def takes(data_type: DataType) -> bool:
 
 
 def same_keys(one: DataType, other: DataType) -> bool:
-    """Return True if a key of one type means the value of the other that is serialized alike."""
+    """Return True if equal serialized keys of both types mean equal values."""
     is_text = one.root is other.root is TypeRoot.VARCHAR
     return is_text or (one.root, one.precision, one.scale) == (other.root, other.precision, other.scale)
 
@@ -69,7 +69,7 @@ def same_keys(one: DataType, other: DataType) -> bool:
 def read_keys(
     data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], data_type: DataType
 ) -> Keys:
-    """Decode the keys at given places. Raises CorruptIndexError where one is none of the type's."""
+    """Decode the keys at given places. Raises CorruptIndexError if one is not a key of the type."""
     if data_type.root in STRING_ROOTS or _is_wide(data_type):
         stored = data.tobytes()
         texts = [stored[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
@@ -86,7 +86,7 @@ def read_keys(
         raise CorruptIndexError(f"expected keys of {width} bytes for {data_type}, found others")
     numbers = np.zeros(0, np.int64)
     if len(starts):
-        # Views of the bytes from each place on: every key is one item of them.
+        # Overlapping integers, one that starts at each byte: a key is the integer at its start.
         views: Keys = np.ndarray(len(data) - width + 1, f"<i{width}", np.ascontiguousarray(data), 0, 1)
         numbers = views[starts].astype(np.int64)
     space = key_space(data_type)
@@ -164,7 +164,7 @@ def stored_forms(keys: Sequence[Key], data_type: DataType) -> list[bytes] | None
     if isinstance(space, FloatingKeys):
         if space.nan in keys:
             return None
-        # Bounds have left one zero alone, which stands for both.
+        # Key 0 stands for both zeros. The stored form of -0.0 is that of key -1.
         with_zeros = {*keys, -1} if 0 in keys else keys
         return [space.stored.pack(space.reorder(int(key)))[::-1] for key in with_zeros]
     if data_type.root in TIMESTAMP_ROOTS and not data_type.is_compact_timestamp:

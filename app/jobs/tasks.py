@@ -28,7 +28,7 @@ _log = logging.getLogger("paimon_index.jobs")
 
 # Enough that no core waits long for the last task, and few enough that starting them costs little.
 _TASKS_OF_CORE: Final = 32
-# A small job has fewer tasks: each takes Python about as long as a few files of this size together.
+# A small job has fewer tasks: the start of a task takes Python about as long as reading so many bytes.
 _FEWEST_TASKS_OF_CORE: Final = 4
 _BYTES_OF_TASK: Final = 4 << 20
 _POLL_SECONDS: Final = 0.5
@@ -57,7 +57,7 @@ class _Guarded(Generic[_Item, _Result]):
 
 @dataclass(frozen=True, slots=True)
 class Lean(Generic[_Item, _Result]):
-    """A task after which the next one in its process starts sooner."""
+    """A task that frees what would slow down the start of later tasks in its process."""
 
     work: Callable[[Iterable[_Item]], Iterator[_Result]]
 
@@ -80,9 +80,9 @@ def run_tasks(
     size_bytes: int,
     group: str | None = None,
 ) -> list[_Result]:
-    """Do the work of all items in tasks and return results in order. The longest items come first.
+    """Do the work of all items in tasks, and return results in order.
 
-    ``size_bytes``: bytes of all files of the items.
+    ``items``: those that take longest first. ``size_bytes``: bytes of all files of the items.
     """
     if not items:
         return []

@@ -18,7 +18,7 @@ NULL_LENGTH: Final = -1
 
 # With fewer strings the way of copying does not matter.
 _MANY: Final = 64
-# Strings packed for Arrow at a time, which takes several bytes per byte of theirs.
+# Strings packed for Arrow at a time: packing takes several times their memory.
 _AT_ONCE: Final = 1 << 16
 
 
@@ -115,7 +115,7 @@ class BytesColumn:
 
     @property
     def nbytes(self) -> int:
-        """Memory in bytes, if nobody else holds the buffer."""
+        """Bytes of memory, including the buffer, which others may share."""
         return self.data.nbytes + self.starts.nbytes + self.lengths.nbytes
 
     @property

@@ -1,4 +1,4 @@
-"""Digests of contents and of requests, which have no other lasting name."""
+"""Digests of contents and of requests, as names that are equal in every process."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ async def _catalog(request: Request, runtime: Shared) -> IcebergCatalog:
     )
 
 
-Asked = Annotated[IcebergCatalog, Depends(_catalog)]
+RequestCatalog = Annotated[IcebergCatalog, Depends(_catalog)]
 
 
 @router.get("/v1/config")
@@ -223,7 +223,11 @@ async def iceberg_tables(
 
 @router.get(NAMESPACE_TABLE)
 async def iceberg_table(
-    request: Request, table: NamedTable, query: Annotated[LoadQuery, Query()], runtime: Shared, catalog: Asked
+    request: Request,
+    table: NamedTable,
+    query: Annotated[LoadQuery, Query()],
+    runtime: Shared,
+    catalog: RequestCatalog,
 ) -> Response:
     """Load the metadata of a table."""
     if_none_match = request.headers.getlist("if-none-match")
@@ -240,7 +244,7 @@ async def iceberg_table(
 
 
 @router.head(NAMESPACE_TABLE)
-async def iceberg_has_table(table: NamedTable, runtime: Shared, catalog: Asked) -> Response:
+async def iceberg_has_table(table: NamedTable, runtime: Shared, catalog: RequestCatalog) -> Response:
     """Confirm that a table exists."""
     await runtime.run(lambda: catalog.check_table(table))
     return Response(status_code=204)
@@ -251,21 +255,23 @@ async def iceberg_plan(
     table: NamedTable,
     body: Annotated[PlanScanBody, Depends(JsonBody(PlanScanBody))],
     runtime: Shared,
-    catalog: Asked,
+    catalog: RequestCatalog,
 ) -> Response:
     """Plan a scan. A large plan is fetched in tasks."""
     return await runtime.answer(lambda: catalog.plan(table, body.to_question()))
 
 
 @router.get(NAMESPACE_TABLE + "/plan/{plan_id}")
-async def iceberg_fetch_plan(table: NamedTable, plan_id: str, runtime: Shared, catalog: Asked) -> Response:
+async def iceberg_fetch_plan(
+    table: NamedTable, plan_id: str, runtime: Shared, catalog: RequestCatalog
+) -> Response:
     """Plan the same scan of the same snapshot once more."""
     return await runtime.answer(lambda: catalog.fetch_plan(table, plan_id))
 
 
 @router.delete(NAMESPACE_TABLE + "/plan/{plan_id}")
 async def iceberg_cancel_plan(table: NamedTable, plan_id: str, runtime: Shared) -> Response:
-    """Accept the end of a plan, for which no state is kept."""
+    """Accept the cancellation of a plan. The service keeps no state of it."""
     await runtime.run(lambda: PlanToken.read(plan_id, table, LONGEST_ID))
     return Response(status_code=204)
 
@@ -275,7 +281,7 @@ async def iceberg_tasks(
     table: NamedTable,
     body: Annotated[FetchTasksBody, Depends(JsonBody(FetchTasksBody))],
     runtime: Shared,
-    catalog: Asked,
+    catalog: RequestCatalog,
 ) -> Response:
     """Fetch the tasks of a part of a plan."""
     return await runtime.answer(lambda: catalog.fetch_tasks(table, body.plan_task))
@@ -286,7 +292,7 @@ async def iceberg_metrics(
     table: NamedTable,
     _: Annotated[MetricsBody, Depends(JsonBody(MetricsBody))],
     runtime: Shared,
-    catalog: Asked,
+    catalog: RequestCatalog,
 ) -> Response:
     """Accept a client's report, which is only counted as a request."""
     await runtime.run(lambda: catalog.check_table(table))

@@ -80,7 +80,7 @@ class BitmapEntries:
 
 
 def read_reference(buffer: Buffer, at: int, form: struct.Struct) -> Reference:
-    """Read a set of rows, which must be there."""
+    """Read the set of rows at ``at``, which a stack has checked."""
     offset, *length = form.unpack_from(buffer, at)
     return offset, length[0] if length else None
 

@@ -48,7 +48,7 @@ class KeyColumn:
     def of(cls, array: pa.Array | pa.ChunkedArray, data_type: DataType, name: str) -> Self:
         """Read the keys of an Arrow array with one value a row, without copying where possible.
 
-        Raises IndexWriteError if no index takes values of this type, or the array holds others.
+        Raises IndexWriteError if no index holds values of this type, or the array has another type.
         """
         space = key_space(data_type)
         if space is None:
@@ -94,7 +94,7 @@ class KeyColumn:
             begin += len(rows)
 
     def distinct(self) -> DistinctKeys:
-        """Compute the distinct keys at each call."""
+        """Compute the distinct keys. The result is not cached."""
         if isinstance(self.keys, BytesColumn):
             return DistinctKeys(*self.keys.distinct())
         ascending = np.sort(self.keys)

@@ -1,4 +1,4 @@
-"""Dynamic buckets of rows, decided in tasks: known keys keep their bucket, new ones fill buckets.
+"""Dynamic buckets of rows, decided in tasks: known keys keep their bucket, new keys fill buckets.
 
 Each task does the work of the engine's assigners of its channels. It takes rows in their order, so that a
 repeated task decides as it did before.
@@ -107,7 +107,7 @@ def assigners_for(target: Target, parallelism: int) -> tuple[AssignerOptions, ..
 
 
 def hash_files(paths: TablePaths, entries: Iterable[IndexEntry]) -> dict[bytes, list[HashFile]]:
-    """Hash indexes among index files, by serialized row of the partition."""
+    """Select hash indexes of index files, by serialized row of the partition."""
     by_partition: dict[bytes, list[HashFile]] = defaultdict(list)
     for entry in entries:
         if entry.file.index_type == HASH_INDEX:

@@ -15,8 +15,7 @@ from app.table.manifests import IndexEntry
 from app.types.digest import content_digest
 
 _HASH_BYTES: Final = 4
-# Once merged, the files of single buckets are not needed, so only the directory is cached.
-# Bytes a key.
+# Bytes of a key in a directory. Only directories are cached, not the files of single buckets.
 _DIRECTORY_BYTES: Final = 6
 
 _Entries: TypeAlias = "Sequence[IndexEntry]"

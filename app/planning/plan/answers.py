@@ -213,10 +213,10 @@ def _skipped_files(
     of_files = partial(PlannedFiles.of, version, with_selections=False, with_deleted=False, uris=request.uris)
     # In partitions that the filter rules out, files that readers do not see count as skipped, too.
     skipped_files, hidden = of_files(state, skipped), version.hidden_files()
-    if request.files is not None or hidden is None or state.partitions_left_out is None:
+    if request.files is not None or hidden is None or state.partitions_skipped is None:
         return skipped_files
     hidden_state = PlanState.start(hidden, None, predicate, explain=True)
-    gone = np.flatnonzero(state.partitions_left_out[hidden.columns.partition_codes])
+    gone = np.flatnonzero(state.partitions_skipped[hidden.columns.partition_codes])
     hidden_state.skip(
         gone, SkipStep.PARTITION, predicate=predicate, evidence="readers do not see the file either"
     )
@@ -225,10 +225,10 @@ def _skipped_files(
 
 def _invisible_files(version: Version, state: PlanState) -> FileColumns | None:
     hidden = version.contents().hidden
-    if hidden is None or state.partitions_left_out is None:
+    if hidden is None or state.partitions_skipped is None:
         return hidden
     # In partitions that the filter rules out, manifests were skipped: not all hidden files are known.
-    return hidden.select(~state.partitions_left_out[hidden.partition_codes])
+    return hidden.select(~state.partitions_skipped[hidden.partition_codes])
 
 
 def _count_skipped(
@@ -278,8 +278,8 @@ def _bytes_total(version: Version, state: PlanState, request: PlanRequest) -> in
     total = 0
     for columns, files in parts:
         sizes = columns.file_sizes[files]
-        if state.partitions_left_out is not None and not request.reads_everything:
-            sizes = sizes[~state.partitions_left_out[columns.partition_codes[files]]]
+        if state.partitions_skipped is not None and not request.reads_everything:
+            sizes = sizes[~state.partitions_skipped[columns.partition_codes[files]]]
         total += int(sizes.sum())
     return total
 

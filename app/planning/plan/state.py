@@ -47,21 +47,21 @@ class PlanState:
     merge_groups: NDArray[np.int32]  # Number shared by files that merge, -1 for none.
     # The file is kept only because bounds of other writers than the engine are not trusted.
     distrusted: NDArray[np.bool_]
-    # Rows outside which nothing matches, where indexes found them.
+    # Rows that indexes found, by file. No other row of the file matches.
     answers: dict[int, Rows] = field(default_factory=dict)
-    # About how much memory the rows take that indexes found.
+    # Approximate memory of ``answers``.
     answer_bytes: int = 0
-    # Remaining rows, where these are not all rows and the request needs them.
+    # Remaining rows by file, unless all rows remain or the request needs no rows.
     positions: dict[int, Positions] = field(default_factory=dict)
     # Rows that can match, by the newest file of a group that holds columns of the same rows.
     joined_rows: dict[int, Positions] = field(default_factory=dict)
     explanation: Explanation | None = None
     ran_out_of_time: bool = False
     fits_caches: bool = True
-    # True for partitions in which the filter is false; None if it names none.
-    partitions_left_out: NDArray[np.bool_] | None = None
+    # True for partitions in which the filter is false. None if the filter names no partition column.
+    partitions_skipped: NDArray[np.bool_] | None = None
     _narrowed: NDArray[np.int64] | None = None
-    # Codes of steps that skipped files, some of which may have been taken back.
+    # Codes of steps that skipped files. Some skips may be undone.
     _used: set[int] = field(default_factory=set)
 
     @classmethod
@@ -117,7 +117,7 @@ class PlanState:
         self._narrowed[files] = rows
 
     def narrow_to_answers(self) -> None:
-        """Narrow raw convertible files to the rows that indexes returned, after all have answered."""
+        """Narrow raw convertible files to the rows that indexes found, after all are evaluated."""
         files = np.fromiter(self.answers, np.int64, len(self.answers))
         files = files[self.is_left(files) & self.raw_convertible[files]]
         if len(files):
@@ -137,7 +137,7 @@ class PlanState:
         return np.isin(skips, codes) if codes else np.zeros(len(skips), np.bool_)
 
     def count_distrusted(self) -> int:
-        """Count files kept for distrust of their bounds alone. Merging files, only if all of them are."""
+        """Count files kept only because their bounds are distrusted. Files that merge count all or none."""
         if not self.distrusted.any():
             return 0
         left = self.left()
@@ -183,7 +183,7 @@ class PlanState:
         if self.explanation is not None:
             written = None if predicate is None else str(predicate)
             conclusion = ExplainStep(step, "skip", predicate=written, evidence=evidence)
-            # The step has mostly noted already which part of the filter decided.
+            # Most steps have noted before which part of the filter decided.
             self.explanation.add(files, conclusion, Unless.CONCLUDED)
 
     def keep(self, files: NDArray[np.int64], reason: KeepReason) -> None:

@@ -118,7 +118,7 @@ def prune_partitions(state: PlanState, version: Version) -> None:
     codes = numbers.astype(np.min_scalar_type(len(state.predicates)))
     state.predicate_codes = codes[state.files.columns.partition_codes]
     is_false = np.array([reduced == ALWAYS_FALSE for reduced in state.predicates], np.bool_)
-    state.partitions_left_out = is_false[numbers]
+    state.partitions_skipped = is_false[numbers]
     kept = state.left()
     skipped = kept[is_false[state.predicate_codes[kept]]]
     if state.explanation is not None:

@@ -3,9 +3,9 @@
 =========================  ================  =====================================================
 offset                     type              meaning
 =========================  ================  =====================================================
-0                          Arrow IPC stream  the schema, then one batch of one row with *c* columns; a
-                                             column is an array as the item of a list, or a struct of
-                                             such. The first *h* bytes are all but the buffers.
+0                          Arrow IPC stream  the schema, then one batch of one row with *c* columns. A
+                                             column's item is a list that holds its array, or a struct
+                                             of lists. The buffers begin after *h* bytes.
 *t*                        u64, little       xxh3_64 of the buffers of each column
 *k*                        ASCII             the key of the entry
 *end* - 40                 4 u64, little     *h*, *t*, *k*, *end*
@@ -46,7 +46,7 @@ class DamagedEntryError(Exception):
 
 
 def write_columns(key: bytes, columns: Mapping[str, pa.Array]) -> list[bytes | pa.Buffer]:
-    """Encode an entry, in pieces. ``key``: ASCII. ``columns``: of one item each."""
+    """Encode an entry, in pieces. ``key``: ASCII. ``columns``: arrays of one item each."""
     batch, stream = pa.record_batch(dict(columns)), _Pieces()
     with pa.ipc.new_stream(stream, batch.schema) as writer:
         writer.write_batch(batch)
@@ -85,7 +85,7 @@ class Columns:
 
     @classmethod
     def read(cls, key: bytes, data: NDArray[np.uint8], *, held: int = 0) -> Self:
-        """Read an entry. Raises DamagedEntryError unless it was written so under this key."""
+        """Read an entry. Raises DamagedEntryError if it is altered, or was written under another key."""
         places = len(data) - _CHECKSUM.size - _PLACES.size
         if places < 0:
             raise DamagedEntryError(f"expected at least {len(data) - places} bytes, found {len(data)}")
@@ -114,8 +114,8 @@ class Columns:
         return column
 
     def _opened(self) -> pa.RecordBatch:
-        # The batch is the only memory of a small mapped entry, so few are kept. Others live as long as their
-        # entry, which nothing else keeps: a temporary file would stay on the disk with its mapping.
+        # The batch is the only memory of a small mapped entry, so only the last few are cached. That cache
+        # must not hold larger entries: a temporary file would stay on the disk as long as its mapping.
         if isinstance(self.data, MappedBytes) and self.held < _BATCH_BYTES:
             return _opened_last(self)
         if not self._batch:

@@ -43,7 +43,7 @@ _ROW_TRACKING = {
 
 
 def trusted_bounds(stated: ColumnBounds, data_type: DataType, file_names: BytesColumn) -> ColumnBounds:
-    """Adjust a column's stated bounds, shape (n,), to what the writers of each format can be trusted with."""
+    """Widen or drop bounds of a column, shape (n,), where writers of the format may state wrong ones."""
     if data_type.root in TIMESTAMP_ROOTS and not data_type.is_compact_timestamp:
         # The ORC writer of releases 0.4 and 0.5 cuts the maximum to milliseconds, pypaimon to microseconds.
         # No file names its writer, so a maximum of whole units stands for all of its unit. A minimum is cut
@@ -67,13 +67,13 @@ def trusted_bounds(stated: ColumnBounds, data_type: DataType, file_names: BytesC
 
 
 def holds_one_value(stated: ColumnBounds) -> NDArray[np.bool_]:
-    """Mask files, shape (n,), of a single row whose value is the stated bounds, whoever wrote them."""
+    """Mask files, shape (n,), of a single row that equals both bounds. Any writer can be trusted there."""
     is_one: NDArray[np.bool_] = (stated.row_count == 1) & stated.has_low & stated.has_high
     return is_one & np.asarray(stated.low == stated.high, np.bool_)
 
 
 def bounds_are_values(data_type: DataType, file_names: BytesColumn) -> NDArray[np.bool_]:
-    """Mask files, shape (n,), whose bounds are exact values unless they are widened: neither cut nor rounded.
+    """Mask files, shape (n,), whose stored bounds are values of the file, neither cut nor rounded.
 
     The column must have its present type in these files.
     """
@@ -320,7 +320,7 @@ def _unknown(
 def _value_columns(
     names: Sequence[str] | None, file_schema: TableSchema, file_name: str
 ) -> Sequence[DataField]:
-    """Return the columns that value statistics have slots for, without names all of them."""
+    """Return the columns that have a slot in value statistics: all, unless there are ``names``."""
     if names is None:
         return file_schema.fields
     return [_column(name, file_schema, file_name) for name in names]
