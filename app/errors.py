@@ -24,7 +24,7 @@
     │   └── BusyError               the limit of requests in flight is reached
     └── StorageError                storage failed after retries
         ├── FileMissingError        storage reports that the file does not exist
-        ├── UncertainCommitError    nobody knows whether a snapshot was made
+        ├── UncertainCommitError    it is unknown whether a snapshot was made
         └── DeadlineExceededError   the request's time is used up
             └── RequestCancelledError   its caller went away, so no time is left for it
 
@@ -82,7 +82,7 @@ class UnsupportedFormatError(PaimonIndexError):
 
 
 class RequestError(PaimonIndexError):
-    """The caller erred. The message says how to ask instead."""
+    """The caller's mistake. The message says how to correct it."""
 
 
 class FilterError(RequestError):

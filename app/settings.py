@@ -231,7 +231,7 @@ class Settings(BaseSettings):
         if self.shared_cache is not None and sum(key is not None for key in keys) != 1:
             raise ValueError(
                 f"{prefix} needs one of {prefix}_KEY and {prefix}_KEY_FILE, which sign entries, or "
-                f"{prefix}_PRIVATE=true where nobody but this service may write to it"
+                f"{prefix}_PRIVATE=true if only this service may write to it"
             )
         return self
 

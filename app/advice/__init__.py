@@ -1,4 +1,4 @@
-"""Advises on the file indexes of whole tables, by their cost and their savings."""
+"""Advice on the file indexes of whole tables, by their cost and their savings."""
 
 from app.advice.answers import Prices, TableAdvice
 from app.advice.table_advice import MOST_FILES, advise_table
@@ -11,7 +11,7 @@ __all__ = [
     "Prices",
     # Cost and use of a table's indexes, and what to do about them.
     "TableAdvice",
-    # Files that indexes nobody has built would skip.
+    # Files that new indexes would skip.
     "WhatIf",
     # Indexes to try.
     "WhatIfRequest",

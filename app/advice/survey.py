@@ -1,4 +1,4 @@
-"""Surveys the file indexes of a table by manifests and index heads.
+"""Survey of the file indexes of a table, by manifests and index heads.
 
 Heads are read for a sample of data files, spread evenly over the table. Counts from manifests cover all
 files. A few bitmaps of each column are read for their cardinality.
@@ -148,4 +148,4 @@ def _joined(parts: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Sam
 
 
 NO_INDEX: Final = SampledIndexes(np.zeros(0, np.int64), np.zeros(0, np.int64))
-"""Stands for an index that no file has."""
+"""Bytes of an index that no file has."""

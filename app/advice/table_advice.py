@@ -4,7 +4,7 @@
 subject                   advised where
 ========================  ====================================================================================
 bloom-filter-items        bloom filters have room for far more values than the largest file has rows
-small-files               they have room for the largest file, but most files are far smaller
+small-files               bloom filters suit the largest file, but most files are far smaller
 bitmap-of-many-values     more than half of the rows of a file have a value of their own
 range-bitmap-for-bsi      a BSI is on a type that a range bitmap takes, which answers all that and more
 index-missing             files lack an index that the table's options name
@@ -122,7 +122,7 @@ def advise_table(
 
 
 def _globally_indexed(version: Version) -> list[str]:
-    """Return columns of global indexes that plans ask."""
+    """Return columns of global indexes that plans use."""
     by_id = version.schema.by_id
     return sorted(by_id[number].name for number in version.contents().global_indexes if number in by_id)
 
@@ -177,7 +177,7 @@ class _Adviser:
             )
 
     def _list_hint(self, column: str, kind: str) -> str:
-        """Return what a bloom filter needs for lists of values, if plans had any."""
+        """Return advice on bloom filters for lists of values, if plans had any."""
         has_lists = any(f"`{column}` IN " in shape for shape in self.usage.shapes)
         if kind != BLOOM_FILTER or not has_lists:
             return ""
@@ -321,7 +321,7 @@ class _Adviser:
                 f"bloom filters of {column!r} take {int(np.median(sampled.lengths)):,} bytes a file, and no "
                 f"file has more than {largest:,} rows: make room for {rounded_items(largest):,} values",
                 saved=saved,
-                # An option without effect would have the job refuse.
+                # The job would refuse an option without effect.
                 parameters=_items(column, largest) if (column, BLOOM_FILTER) in survey.declared else None,
             )
         else:
@@ -388,7 +388,7 @@ class _Adviser:
             yield self._of_table(
                 AdviceSubject.SEPARATE_INDEXES,
                 f"manifests hold {size:,} bytes of indexes, {int(within.mean()):,} for each file: every "
-                "first plan reads them all, whatever it asks; of index files only those that are asked",
+                "first plan reads them all, whatever it asks; of index files, only those that it needs",
                 len(within),
                 DEFAULT_THRESHOLD_BYTES,
             )

@@ -1,4 +1,4 @@
-"""Estimates the effect of indexes that nobody has built, by building them for some data files of a table.
+"""Estimates of the effect of new indexes, by building them for some data files of a table.
 
 For each filter, today's plan is made. Of the files that it keeps, a random sample is read, the proposed
 indexes are built in memory as the engine would, and evaluated together with the files' own indexes. Nothing
@@ -147,7 +147,7 @@ class FilterEffect:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """Effects of indexes that nobody has built."""
+    """Effects of indexes that have not been built."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -190,7 +190,7 @@ def try_indexes(version: Version, request: WhatIfRequest, limits: Limits) -> Wha
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _FilterTrial:
-    """A filter and what is left of today's plan for it.
+    """A filter, and the result of today's plan for it.
 
     ``chosen``: files to try, with the filter inside their partition. ``skipped``: by number of a definition,
     None for all together.

@@ -30,7 +30,7 @@ class ResolvedRequest:
     aggregates: Sequence[tuple[AggregateFunction, DataField | None]]
     group: DataField | None
     places: Mapping[int, int]  # Positions of partition columns in a partition's row, by column id.
-    doubts: Mapping[int, str]  # By column id: why its values are unknown, whatever files say.
+    doubts: Mapping[int, str]  # By column id: reason why its values are unknown in every file.
 
     @classmethod
     def of(cls, version: Version, request: AggregateRequest) -> ResolvedRequest:
@@ -66,7 +66,7 @@ class ResolvedRequest:
 
     @property
     def needs_values(self) -> bool:
-        """True if the request needs more than the numbers of rows of partitions."""
+        """True if row counts of partitions do not answer the request."""
         return any(column is not None for _, column in self.aggregates) or (
             self.group is not None and self.group.id not in self.places
         )

@@ -155,7 +155,7 @@ class Totals:
             return None
         matching = self.state.rows_left[files]
         is_whole, is_empty = matching == bounds.row_count, bounds.null_count == bounds.row_count
-        # NULLs may be among the matching rows of a part or not, unless all rows are NULL or none.
+        # Some of the rows match: NULLs may be among them, unless all rows are NULL or none is.
         is_known = self._are_written_alike(files, column) & (bounds.null_count >= 0)
         is_known &= is_whole | is_empty | (bounds.null_count == 0)
         if function is not Function.COUNT:
@@ -266,7 +266,7 @@ class Totals:
 
 
 def _holds(data_type: DataType, value: Value | None) -> bool:
-    """Return True if a type can hold a value. Sums may exceed theirs."""
+    """Return True if a type can hold a value. A sum may exceed its type."""
     if not isinstance(value, int):
         return True
     if data_type.root is TypeRoot.DECIMAL:

@@ -206,12 +206,12 @@ def as_read(value: Value, data_type: DataType) -> Value:
 
 
 def _low_end(stored: Value, data_type: DataType) -> Value:
-    """Return a lower bound of values, stored or read, from this stored one on."""
+    """Return a lower bound of the values that are stored or read, given their stored lower bound."""
     return min(stored, as_read(stored, data_type))
 
 
 def _high_end(stored: Value, data_type: DataType) -> Value | None:
-    """Return an upper bound of values, stored or read, up to this stored one. Return None if unknown."""
+    """Return an upper bound of the same values, given their stored one. Return None if unknown."""
     if data_type.root is TypeRoot.CHAR and isinstance(stored, bytes):
         # A prefix of the bound that continues below a blank is above it when padded.
         return None if any(byte < _BLANK[0] for byte in stored) else as_read(stored, data_type)

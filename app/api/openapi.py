@@ -99,7 +99,7 @@ _HEADERS: Final[dict[str, Any]] = {
         "example": 'W/"0f1e2d3c4b5a69788796a5b4c3d2e1f0"',
     },
     "X-Snapshot-Age-Ms": {
-        "description": "Milliseconds since storage was asked for the version.",
+        "description": "Milliseconds since the version was read from storage.",
         "schema": {"type": "string"},
         "example": "0",
     },
@@ -110,7 +110,7 @@ _HEADERS: Final[dict[str, Any]] = {
         "example": "6f1d2a0c5b7e4b0f9a3f1c2d4e5f6a7b",
     },
     "Retry-After": {
-        "description": "Seconds after which to ask again.",
+        "description": "Seconds after which to repeat the request.",
         "schema": {"type": "string"},
         "example": "1",
     },

@@ -60,7 +60,7 @@ class TableLooks:
         polling = self._polls.get(watched)
         if polling is None:
             polling = self._polls[watched] = asyncio.create_task(self._poll(watched, look))
-            # Retrieves an exception that no caller is left to await, which asyncio would log.
+            # Retrieves the exception if no caller awaits it any more. Otherwise asyncio would log it.
             polling.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         return await asyncio.shield(polling)
 
@@ -166,7 +166,7 @@ class Runtime:
                 f"the request did not finish within {seconds:g} s: ask for less, or ask the operator for more"
             ) from error
         finally:
-            # Nobody waits for the rest of the work.
+            # No caller waits for the rest of the work.
             pending.cancel()
             cancellation.cancel()
 

@@ -8,7 +8,7 @@ from app.bucket_index.partition_buckets import assigners_of
 from app.bucket_index.partition_index import UNKNOWN, PartitionIndex
 
 __all__ = [
-    # Stands for the bucket of a hash that no file holds.
+    # The bucket number of a hash that no file holds.
     "UNKNOWN",
     # A function from bucket keys to buckets.
     "BucketFunction",

@@ -85,7 +85,7 @@ class DynamicBucketIndexMaintainer:
     def restore(cls, meta: IndexFileMeta, content: Buffer) -> Self:
         """Start from the latest hash index, which the index manifest describes by ``meta``.
 
-        Raises CorruptIndexError if the file is not whole. To continue without it would lose hashes.
+        Raises CorruptIndexError if the file is not whole. Continuing without it would lose hashes.
         """
         return cls(read_whole(content, meta))
 

@@ -43,7 +43,7 @@ NUMBERS: Final = {strategy: number for number, strategy in enumerate(STRATEGIES)
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Bucket of one key, for RANDOM with the permitted buckets, ascending."""
+    """Bucket of one key. For RANDOM, with the permitted buckets, ascending."""
 
     bucket: int
     strategy: Strategy

@@ -43,13 +43,13 @@ class ColumnAdvice:
     """Advice on one column."""
 
     column: str
-    reason: str  # For this index, or for none.
+    reason: str  # Reason for this index, or against any.
     data_type: DataType | None = None
     distinct: int | None = None  # Number of distinct values; None if no index could hold them.
     null_count: int | None = None
     index: IndexDefinition | None = None
     size_bytes: int = 0
-    warning: str | None = None  # Its cost without the options, or an alternative.
+    warning: str | None = None  # Cost of the index without the options, or an alternative.
 
 
 def advise(
@@ -102,9 +102,9 @@ def _propose(file: DataFile, keys: KeyColumn) -> ColumnAdvice:
     distinct, null_count = len(keys.distinct().keys), keys.row_count - len(keys.value_rows)
     proposals = _proposals(ColumnProfile(data_type, distinct, len(keys.value_rows)))
     if distinct == 0:
-        reason = "no row has a value, as statistics tell"
+        reason = "no row has a value, as statistics show"
     elif distinct == 1 and null_count == 0:
-        reason = "every row has the same value, as statistics tell"
+        reason = "every row has the same value, as statistics show"
     elif not proposals:
         reason = "no index suits its values"
     else:

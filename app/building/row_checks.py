@@ -1,4 +1,4 @@
-"""Checks that bitmap, range-bitmap and bsi name exactly the right rows, and that bloom filters refuse none.
+"""Checks that bitmap, range-bitmap and bsi find exactly the right rows, and that bloom filters lose none.
 
 Every key is looked up as the planner does. Bit slices are decoded once and compared instead, since a look-up
 walks all slices. Some comparisons and ranges are evaluated as in plans. The rate of absent values that a

@@ -59,10 +59,11 @@ _COMMANDS: Final = {
     ),
     "inspect": _Command("index_files", "Show what is in an index file."),
     "evaluate": _Command(
-        "index_files", "Ask a filter of index files: which data files can be skipped, which rows can match?"
+        "index_files",
+        "Evaluate a filter on index files: which data files can be skipped, which rows can match?",
     ),
     "build": _Command("build", "Build the index file of one data file."),
-    "verify": _Command("build", "Prove an index file against its data: no matching row is pruned."),
+    "verify": _Command("build", "Verify an index file against its data: no matching row is pruned."),
     "advise": _Command("advise", "Advise on the indexes of a table, or of the values that a data file has."),
     "what-if": _Command("advise", "Try indexes on some data files: how many files would they skip?"),
     "job": _Command("job", "Run a Spark job over a table: build-index, upsert, delete, audit, plan."),

@@ -1,4 +1,4 @@
-"""``advise`` and ``what-if``: indexes worth having on a table or data file, and files that new ones skip."""
+"""``advise`` and ``what-if``: indexes that pay on a table or data file, and files that new ones skip."""
 
 from __future__ import annotations
 

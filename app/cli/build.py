@@ -99,7 +99,7 @@ def verify(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Prove an index file against its data: no matching row is pruned."""
+    """Verify an index file against its data: no matching row is pruned."""
     path = index or data.with_name(f"{data.name}.index")
     content = read_file(path)
     file = DataFile.open(data)

@@ -38,7 +38,7 @@ def inspect(
 def evaluate(
     invocation: Invocation[EvaluateRequest], *, files: FileArguments, columns: ColumnsOption
 ) -> object:
-    """Ask a filter of index files: which data files can be skipped, which rows can match?"""
+    """Evaluate a filter on index files: which data files can be skipped, which rows can match?"""
     types = parse_columns(columns)
     request = invocation.read(
         schema=[{"name": name, "type": data_type} for name, data_type in types.items()],

@@ -180,7 +180,7 @@ class IndexChoice:
             raise RequestError("--advised and --option both choose the indexes to build: give one of them")
 
     def arguments(self) -> dict[str, Any]:
-        """Return arguments of :func:`app.jobs.build_index.build_index`."""
+        """Return arguments for :func:`app.jobs.build_index.build_index`."""
         return asdict(self) | {
             "options": parse_pairs("--option", self.options) if self.options else None,
             "take_off": [_index(text) for text in self.take_off or ()],
@@ -207,7 +207,7 @@ def build_index_command(
 ) -> None:
     """Build the file indexes of a table's data files, and commit them."""
     if drop and any(asdict(choice).values()):
-        raise RequestError("--drop builds nothing: leave out the options that choose indexes to build")
+        raise RequestError("--drop builds nothing: omit the options that choose indexes to build")
     if shared_cache is not None:
         # Faulty settings fail here, before the work instead of after it.
         create_service(job.open().settings.with_shared_cache(shared_cache)).close()

@@ -131,7 +131,7 @@ class Opened:
         database, dot, table = name.partition(".")
         existing = self.service.tables.databases(self.warehouse) if database == self.warehouse else None
         if existing is not None and database not in existing and "." in table:
-            raise RequestError(f"leave {database!r} away, which names the warehouse: give {table}")
+            raise RequestError(f"omit {database!r}, which names the warehouse: give {table}")
         if not dot:
             databases = listed(self.service.tables.databases(self.warehouse)) or "none"
             raise RequestError(f"{name!r} is not DATABASE.TABLE; the databases here: {databases}")

@@ -41,7 +41,7 @@ VERSION: Final = 1
 RECORD_MARGIN_BYTES: Final = 8
 """Bytes of a 32-bit record that its ``length`` does not count: size and checksum."""
 MAGICS: Final = (vector32.MAGIC, vector64.MAGIC)
-"""Words that a vector begins with."""
+"""First words of a vector of each width."""
 
 _SIZE: Final = struct.Struct(">i")
 _CRC: Final = struct.Struct(">I")

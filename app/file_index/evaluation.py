@@ -1,7 +1,7 @@
 """Evaluation of a predicate with the indexes of many files: the files that can match, or their rows.
 
-Each leaf asks the indexes of its column, cheapest first, until one of them settles it, for all files that are
-still undecided. AND continues with the files that remain. OR with all of them. A leaf that no index
+Each leaf evaluates the indexes of its column, cheapest first, until one of them settles it, for all files
+that are still undecided. AND continues with the files that remain. OR with all of them. A leaf that no index
 answers keeps every row.
 """
 
@@ -85,7 +85,7 @@ def find_rows(
 ) -> FileDecisions:
     """Decide files and find their matching rows.
 
-    ``steps``: a list for each file, which gets a step for every question to an index.
+    ``steps``: a list for each file, which gets a step for every index evaluated.
     """
     evaluation = _Evaluation.of(index, files, row_counts, RowAnswers(out_of_time), steps)
     answers = evaluation.answers(predicate)
@@ -351,7 +351,7 @@ class _Evaluation:
         for file in at.tolist():
             entries = self.index.heads.entries(int(self.files[file])).get(column, ())
             kinds = " and ".join(sorted((entry.kind for entry in entries), key=cost))
-            why = f"its {kinds} cannot tell" if kinds else "the file has no index of the column"
+            why = f"its {kinds} cannot decide" if kinds else "the file has no index of the column"
             self.steps[file].append(Step(column, None, str(leaf), "unknown", evidence=why))
 
     def _fail(self, at: int, error: CorruptIndexError) -> None:

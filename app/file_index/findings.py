@@ -84,7 +84,7 @@ class FileAnswers(_Form):
     def evaluate(
         self, stack: FileStack[Any], _: IndexKind, condition: Condition, files: NDArray[np.int64]
     ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
-        """Evaluate a stack for ``files``. Errors of bitmaps are unknown to it, so there are none."""
+        """Evaluate a stack for ``files``. A stack reads no bitmaps, so there are no errors."""
         return stack.answers(condition, files, self.out_of_time), {}
 
     def codes(self, answers: AnswerArray) -> Answers:
@@ -92,7 +92,7 @@ class FileAnswers(_Form):
         return answers
 
 
-# Results by code, for kinds that tell no rows and so give no other codes.
+# Results by code, for kinds that find no rows and so return no other codes.
 _DECISIONS = np.array([SKIP, KEEP, KEEP, KEEP, None], object)
 
 

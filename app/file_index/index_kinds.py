@@ -1,6 +1,6 @@
-"""The known kinds of file index, and the order in which a leaf asks them.
+"""The known kinds of file index, and the order in which a leaf evaluates them.
 
-Evaluation follows these rules, and so does the code that fetches only what evaluation will ask.
+Evaluation follows these rules, and so does the code that fetches only the indexes that evaluation needs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KINDS: dict[str, IndexKind] = {
     "range-bitmap": RANGE_BITMAP,
     "bsi": BSI,
 }
-"""Kinds by the names that files give them, cheapest first; a leaf asks them in this order."""
+"""Kinds by their names in files, cheapest first: the order of evaluation."""
 
 WantedIndexes: TypeAlias = "frozenset[tuple[str, IndexKind]]"
 """Columns, each with a kind of index on it."""
@@ -95,7 +95,7 @@ def bounded_on_both_sides(parts: tuple[BoundPredicate, ...]) -> set[str]:
 
 
 def wanted_indexes(predicate: BoundPredicate) -> WantedIndexes:
-    """Return indexes that evaluating a predicate may ask, if a file has them."""
+    """Return indexes that evaluation of a predicate may use, if a file has them."""
     needed = set()
     for leaf in leaves(predicate):
         condition = condition_of(leaf) if isinstance(leaf, BoundLeaf) else None

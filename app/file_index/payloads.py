@@ -324,7 +324,7 @@ class RoaringHeads:
 
 
 def skip_bitmaps(cursors: Cursors) -> None:
-    """Move the cursors past the next bitmap. Cursors that are at none are no longer sound."""
+    """Move the cursors past the next bitmap. A cursor that is not at a bitmap is no longer sound."""
     starts = cursors.at
     heads = RoaringHeads.read(cursors)
     owners, values = heads.cardinalities(cursors.data, ~heads.with_runs)

@@ -1,7 +1,7 @@
 """Global indexes: files that list, by key, rows of a range of row ids.
 
-A search (:mod:`app.global_index.search`) names the pieces of index files that it needs, and somebody who
-uses storage reads them. Kinds: :mod:`app.global_index.btree` and :mod:`app.global_index.bitmap`.
+A search (:mod:`app.global_index.search`) names the pieces of index files that it needs, and the caller reads
+them from storage. Kinds: :mod:`app.global_index.btree` and :mod:`app.global_index.bitmap`.
 """
 
 from app.global_index.index_file import KeyBounds, Piece, Search

@@ -55,7 +55,7 @@ _VERSION: Final = 1
 _FOOTER: Final = struct.Struct(">qiqiqiiii")
 _LEAST_ENTRY_BYTES: Final = 3
 _KEY_BYTES: Final = 300
-"""That a key takes while its block is taken apart."""
+"""Memory of a key while its block is decoded."""
 
 
 class Footer(NamedTuple):
@@ -107,7 +107,7 @@ class Dictionary:
     @classmethod
     def _read(cls, content: bytes, data_type: DataType, claim: Claiming) -> Self:
         block = read_block(content, claim)
-        # Bytes are faster to take apart, and text is copied once more as it is cut up.
+        # Bytes are faster to split than text, which would be copied once more.
         claim(2 * len(block))
         data = block.tobytes()
         count, at = _varint(data, 0)
@@ -151,7 +151,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class WholeIndex:
-    """The file index that a file of 1.4 is."""
+    """A file of release 1.4, decoded as the file index that it is."""
 
     index: RowIndex
     nbytes: int

@@ -139,8 +139,8 @@ class BTreeFile(IndexFile):
         (tail,) = yield [self.tail()]
         footer = Footer.read(tail)
         if not footer.nulls_size:
-            # No search asks for the null rows of a file whose entry has none.
-            raise CorruptIndexError("expected null rows, as the entry of the file tells, found none")
+            # A search reads null rows only if the entry of the file has some.
+            raise CorruptIndexError("expected null rows, as the entry of the file records, found none")
         size = footer.nulls_size + _CHECKSUM.size
         (rows,) = yield [tail.piece(footer.nulls_offset, size, "null rows", self._read_nulls)]
         nulls: RowSet = rows

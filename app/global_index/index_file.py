@@ -1,4 +1,4 @@
-"""One global index file as a search sees it: pieces that somebody reads, and the bounds of its keys.
+"""One global index file as a search sees it: pieces that the caller reads, and the bounds of its keys.
 
 Metadata of an index manifest's entry, little endian:
 

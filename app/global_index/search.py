@@ -26,7 +26,7 @@ class Part:
     bounds: KeyBounds
 
     def holds(self, span: Span) -> bool:
-        """Return True if a span has some key of the file, as far as its bounds tell."""
+        """Return True if a span may have some key of the file, by its bounds."""
         low, high, has_keys, _ = self.bounds
         is_before = span.stop is not None and low is not None and low >= span.stop  # type: ignore[operator] # of one type
         is_behind = span.start is not None and high is not None and high < span.start  # type: ignore[operator] # of one type
@@ -50,8 +50,9 @@ class FoundRows(NamedTuple):
 def searches(condition: Condition, parts: Sequence[Part]) -> FoundRows:
     """Choose the searches for the rows of a range that meet a condition, or for its other rows.
 
-    ``parts`` have all rows of the range, so that either tells the other. Of a span the searches that read
-    less are chosen. They are made as they are iterated over, and begin when they are called.
+    ``parts`` have all rows of the range, so that the rows that do not match follow from those that do. For
+    each span, the searches that read less are chosen. Each is made when the iteration reaches it, and begins
+    when it is called.
     """
     match condition:
         case NullTest(null=null):

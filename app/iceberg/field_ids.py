@@ -78,7 +78,7 @@ class NameMapping:
 
 
 def have_field_ids(version: Version, files: Sequence[tuple[str, int]]) -> list[bool]:
-    """Tell for each file, given by URI and size, whether it has field ids.
+    """Return True for each file, given by URI and size, that has field ids.
 
     Raises PaimonIndexError if a file cannot be read.
     """

@@ -85,8 +85,8 @@ class PlanToken:
     def read(text: str, table: TableRef, longest: int | None = None) -> PlanToken:
         """Decode a token of at most ``longest`` characters that :meth:`write` made.
 
-        Raises NotFoundError if it is none, or of another table or release. Raises MemoryShortError if there
-        is no memory for its content.
+        Raises NotFoundError if it is invalid, or of another table or release. Raises MemoryShortError if
+        there is no memory for its content.
         """
         if longest is not None and len(text) > longest:
             raise _unknown()

@@ -46,7 +46,7 @@ def check_table(schema: TableSchema, *, millis: bool) -> None:
     """Raise UnsupportedFormatError for a table that a client cannot read, whatever its files."""
     if schema.options.data_evolution:
         raise refusal("the table has data-evolution.enabled, and its rows lie in several files each")
-    # Report first what no client reads, then what this one does not.
+    # Report what no client reads first, then what this client does not read.
     for accepted in (True, millis):
         try:
             schema_json(schema, millis=accepted)
@@ -122,7 +122,7 @@ def other_format(name: str) -> UnsupportedFormatError:
 def without_ids(name: str) -> UnsupportedFormatError:
     """Return the error for a file without field ids whose names are ambiguous."""
     return refusal(
-        f"{name} has no field ids, and the name of one of its columns is another column's by now",
+        f"{name} has no field ids, and the name of one of its columns now belongs to another column",
         "compact the table in full with release 1.0 of the engine or newer",
     )
 

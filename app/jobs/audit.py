@@ -1,4 +1,4 @@
-"""``audit``: proves that no file index of a table hides a row, and measures the worth of the indexes.
+"""``audit``: verifies that no file index of a table hides a row, and measures how well indexes work.
 
 Tasks read the indexed columns of a data file and its index, and look values up in it as ``paimon-index
 verify`` does. Nothing is written.
@@ -93,7 +93,7 @@ def audit(
     sample: int | None = None,
     advance: Advance = ignore_progress,
 ) -> AuditReport:
-    """Prove the file indexes of a table, in ``partitions`` or all, with up to ``sample`` values of each."""
+    """Verify the file indexes of a table, in ``partitions`` or all, with up to ``sample`` values of each."""
     version = table.latest()
     entries = list(chosen_entries(version, partitions))
     files = {

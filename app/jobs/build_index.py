@@ -9,7 +9,7 @@ A replaced entry must never return with its former identity: readers would take 
 was taken off and built again. A file whose index is taken off a second time gets an index without columns.
 
 A file keeps every index unless the caller names it to be taken off. Files that have the declared indexes are
-left alone, so that a finished job may run again.
+left alone, so that a finished job can run again.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
     ``rebuild``: includes files that have the declared indexes.
     ``anyway``: commits even if an index is larger than the data files next to it.
 
-    Raises JobError if an index is larger than that. Nothing is committed. Bloom filters, whose size the
-    options tell, are refused before the first task. Notes of the error are options to add.
+    Raises JobError if an index is larger than that. Nothing is committed. Bloom filters, whose size follows
+    from the options, are refused before the first task. Notes of the error are options to add.
     """
     committer, version = table.committer(), table.latest()
     entries = list(chosen_entries(version, partitions))

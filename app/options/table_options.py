@@ -271,7 +271,7 @@ class TableOptions:
 
     @cached_property
     def global_index_search_mode(self) -> str:
-        """Treatment of rows that no global index covers: ``fast`` leaves them out."""
+        """Treatment of rows that no global index covers: ``fast`` skips them."""
         mode = self.values.get("scalar-index.search-mode") or self.values.get(
             "global-index.search-mode", "fast"
         )
@@ -325,7 +325,7 @@ class TableOptions:
         written = (self.values.get(name, "") for name in _UNMERGED)
         if all(value.strip().lower() == "true" for value in written):
             return (
-                f"has the options {' and '.join(_UNMERGED)}, under which nothing tells which files merge: "
+                f"has the options {' and '.join(_UNMERGED)}, under which it is unknown which files merge: "
                 "unset one of them, or read the table with the engine"
             )
         return None

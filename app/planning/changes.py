@@ -1,4 +1,4 @@
-"""Compares two versions of a table: the files added and removed, after a filter.
+"""Comparison of two versions of a table: the files added and removed, after a filter.
 
 A compaction removes the files that it rewrites and adds the new ones. A file whose deletion vector changed is
 both removed, with its rows in the first version, and added, with its rows in the second.

@@ -1,4 +1,4 @@
-"""Lists the deleted rows of files."""
+"""Deleted rows of files."""
 
 from __future__ import annotations
 

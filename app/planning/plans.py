@@ -1,4 +1,4 @@
-"""Makes and caches the plans of versions, and finishes in the background those that ran out of time."""
+"""Plans of versions: made, cached, and finished in the background if they ran out of time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PlanKey: TypeAlias = "tuple[str, bytes]"
 _MEMBERS: Final = [
     name for name in PlanRequest.model_fields if name not in {*VersionedRequest.model_fields, "budget_ms"}
 ]
-# Time limit of a background load; whatever it has read stays in the caches.
+# Time limit of a background load. Its reads stay in the caches.
 _SECONDS: Final = 300.0
 _LEAST_CLAIM_BYTES: Final = 1 << 20
 # Loads of one warehouse, running and queued. When the queue is full, a load is dropped: the next plan that
@@ -69,7 +69,7 @@ class BackgroundLoads:
             with cancellable(self._end), time_limit(_SECONDS), CORES.computing():
                 load()
         except PaimonIndexError as error:
-            # The next plan runs into it as well, and warns its caller.
+            # The next plan meets the same error, and warns its caller.
             _log.info("loading in the background ended early: %s", error)
         finally:
             with self._lock:
@@ -85,7 +85,7 @@ class Plans:
         self._loads = BackgroundLoads()
 
     def of(self, version: Version, request: PlanRequest, budget_ms: int | None) -> Plan:
-        """Return the plan of a version, from the cache where it is there.
+        """Return the plan of a version, from the cache if possible.
 
         ``request``: the filter and the form of the answer. Its selector is ignored. Its time zone must be
         resolved.

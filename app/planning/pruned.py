@@ -57,8 +57,8 @@ class PrunedSnapshot:
 
     Attributes:
         files_named: number of files: those of the plan, and those that merge with them.
-        document: content of the snapshot file. None where more files are kept than the caller wants named,
-            and for a table without snapshots.
+        document: content of the snapshot file. None if more files are kept than the caller allows, and for a
+            table without snapshots.
         delta_manifest_list: of the planned snapshot, a name unique among tables. None if it has none.
         options_schema_id: id of the schema whose options apply.
         row_ranges: ids of the rows to read, in a table with data evolution. None for all rows of the files.
@@ -214,8 +214,8 @@ def _without_index(version: Version, plan: Plan) -> set[int]:
         plan.files.array("file_size").tolist(),
         strict=True,
     )
-    # Readers read the index of each file that they open. If the plan has used it, it skips no file any more,
-    # and only selects rows, which is worth a call in a large file.
+    # Readers read the index of each file that they open. An index that the plan has used only selects rows,
+    # which pays in a large file alone.
     return {
         number
         for number, code, size in files

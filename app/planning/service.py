@@ -1,4 +1,4 @@
-"""The service behind the HTTP layer and the command line: owns warehouses and caches, and answers requests.
+"""The service behind HTTP and the command line: it owns warehouses and caches, and answers requests.
 
 Any thread may call any method. Methods block while they read; :func:`app.work.time_limit` bounds them.
 """

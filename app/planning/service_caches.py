@@ -37,7 +37,7 @@ class ServiceCaches:
     def share(self, version: Version, columns: Iterable[str]) -> None:
         """Write what plans of a version need to the shared cache, with the index files of ``columns``.
 
-        Return when everything is written there, or could not be. Do nothing without a shared cache.
+        Return once everything is written there, or has failed. Do nothing without a shared cache.
         """
         store = self._tiers.store
         if store is None:

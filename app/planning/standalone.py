@@ -1,4 +1,4 @@
-"""Reads index files without a table.
+"""Index files of requests without a table.
 
 Callers of the service may name files only where index files are, and by names that only these have::
 

@@ -39,7 +39,7 @@ class Tables:
     """Finds and describes tables. Methods raise UnknownPlaceError for an unknown warehouse."""
 
     warehouses: Mapping[str, Warehouse]
-    staleness_ms: int  # Age up to which a remembered latest version will do, by default.
+    staleness_ms: int  # Default of the maximum age of a remembered latest version.
     _metadata: ByteCache[Any]
     _manifests: ByteCache[Any]
     _indexes: IndexCaches

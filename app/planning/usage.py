@@ -1,4 +1,4 @@
-"""Counts what the plans of each table saved, which indexes helped, and which filters callers sent.
+"""Counters of the plans of each table: reads saved, indexes that helped, and filters of callers.
 
 Filters are counted by shape (:mod:`app.predicates.model`), so that no value of a caller is stored. Counters
 start with the process. The tables planned last are remembered.
@@ -20,7 +20,7 @@ from app.planning.version.version import Version
 from app.types import Json
 
 CALLS_OF_A_FILE: Final = 2
-"""The fewest calls with which a reader reads a data file: one for the footer, one for the columns."""
+"""Minimum number of calls to read a data file: one for the footer, one for the columns."""
 
 _TABLES: Final = 1_000
 # Shapes remembered per table; the least recently used is evicted.

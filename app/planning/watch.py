@@ -1,4 +1,4 @@
-"""Decodes new snapshots of watched tables ahead of requests, so that the first plan after a commit is warm.
+"""New snapshots of watched tables, decoded ahead of requests, so that the first plan after a commit is warm.
 
 Each version is decoded once. Objects that the caches evict are not loaded again. Until every table was read
 once (:attr:`Watch.is_warm`), load balancers send no requests.
@@ -117,7 +117,7 @@ class Watch:
                 # itself.
                 self._service.caches.warm(version, at_once=not self.is_warm)
         except NotFoundError:
-            # The table does not exist yet, or was dropped meanwhile: the next look finds out.
+            # The table does not exist yet, or was dropped meanwhile: the next poll will tell.
             return WatchState(table, due=self._next_due(0))
         except Exception as error:  # noqa: BLE001 - one bad table must not end the watch of the others
             failures = watched.failures + 1

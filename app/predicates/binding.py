@@ -1,8 +1,8 @@
 """Binds a predicate to the columns of a table: names become fields, literals values, NOT moves to the leaves.
 
 NOT is pushed down by SQL's three-valued logic before literals are fitted: ``NOT (tiny = 1000)`` becomes
-``tiny <> 1000`` and only then ``tiny IS NOT NULL``, so rows with NULL stay out. A test without an opposite
-(LIKE, an unknown part) is unknown when negated.
+``tiny <> 1000`` and only then ``tiny IS NOT NULL``, so rows with NULL are excluded. A test without an
+opposite (LIKE, an unknown part) is unknown when negated.
 
 A literal is read in the column's type. A number that is not a value of an integer or decimal type is between
 two of them, or beyond an end, with ``b`` and ``a`` the values below and above it:

@@ -1,4 +1,4 @@
-"""Renders bounds as text that explains why a file was kept or skipped.
+"""Bounds as text that explains why a file was kept or skipped.
 
 ====================================================  =================================================
 ``city min 'Bonn' max 'Köln' < 'Wien'``               the upper bound decided

@@ -149,9 +149,7 @@ class Names:
         keys = nested if column.key is None else (*nested, column.key)
         if not keys or (len(keys) == 1 and _map_key(field, keys[0]) is not None):
             return None
-        return (
-            f"it is something within {field.name}, of which indexes know at most the keys of maps from text"
-        )
+        return f"it is a part of {field.name}, and indexes hold at most the text keys of maps"
 
     def doubt_of(self, field: DataField) -> str | None:
         """Explain why values of a column decide nothing. Return None if they may."""
@@ -237,7 +235,7 @@ class Names:
         if len(alike) > 1:
             reason = f"{column.name!r:.200} could be {names}"
         elif alike:
-            reason = f"{column.name!r:.200} is not a column, but something within {names}"
+            reason = f"{column.name!r:.200} is not a column, but a part of {names}"
         elif len(column.parts) > 1 and not length:
             named = column.parts[0]
             reason = f"there is neither a column nor a table {named!r:.200} here; {self._valid_qualifiers()}"

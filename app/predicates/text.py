@@ -1,4 +1,4 @@
-r"""Reads a filter as people write it: a small part of SQL, whose meaning needs no engine.
+r"""Filters as people write them: a small part of SQL, whose meaning needs no engine.
 
 ::
 
@@ -72,7 +72,7 @@ _COMPARISONS: Final = {
     ">": Operator.GREATER_THAN,
     ">=": Operator.GREATER_OR_EQUAL,
 }
-# Before one of these CASE is a column. NOT is none: an expression may begin with it.
+# CASE before one of these is a column. NOT is missing, since an expression may begin with it.
 _AFTER_COLUMNS: Final = frozenset({*_COMPARISONS, ".", "IS", "IN", "BETWEEN", "LIKE", "AND", "OR"})
 _MIRRORED: Final = {
     Operator.LESS_THAN: Operator.GREATER_THAN,
@@ -237,7 +237,7 @@ class _Reader:
         return self._unknown(start)
 
     def _known_test(self) -> Predicate | None:
-        """Read a test of the grammar. Return None if the tokens are none."""
+        """Read a test of the grammar. Return None for other tokens."""
         start, token = self.next.start, self.next
         literal = self._literal()
         if literal is not None:
@@ -373,7 +373,7 @@ class _Reader:
                 return None
 
     def _is_of_a_query(self) -> bool:
-        """Return True if the next word is of a query around the condition, and no name."""
+        """Return True if the next word belongs to a query around the condition, and is not a name."""
         after = self._tokens[self._at + 1]
         match self.next.word:
             case "ORDER" | "GROUP":

@@ -1,4 +1,4 @@
-"""Splits the text of a filter into tokens.
+"""Tokens of the text of a filter.
 
 A token is a word, a name in backquotes, a string in single or double quotes, a number, or a sign. Blanks,
 ``-- comments`` and ``/* comments */`` separate tokens and are skipped. Many plain numbers, or many plain
@@ -74,7 +74,7 @@ class FilterToken(NamedTuple):
 def tokenize(text: str, limits: FilterLimits) -> list[FilterToken]:
     """Split ``text`` into tokens, END as the last.
 
-    Raises FilterError if a string, a quoted name or a comment does not end, or a sign is none of a filter's.
+    Raises FilterError if a string, a quoted name or a comment does not end, or a sign is not one of a filter.
     Raises LimitExceededError if there are far more tokens than the allowed literals need. Raises
     DeadlineExceededError if time is used up.
     """

@@ -46,7 +46,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class ColumnName:
-    """Column, or something within one.
+    """Column, or a part of one.
 
     ``parts`` are the names between dots: database and table may precede the column, fields or map keys follow
     it. JSON has one name, a map key as ``column[key]``. ``key`` is the key of ``column['key']`` in text.

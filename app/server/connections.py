@@ -27,7 +27,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 _Event: TypeAlias = h11.Event | type[h11.NEED_DATA | h11.PAUSED]
 
-# A caller who takes fewer bytes of an answer within its deadline counts as taking none.
+# A caller who reads fewer bytes of an answer within its deadline counts as reading none.
 _PROGRESS_BYTES: Final = 1 << 16
 
 # Linux's ``struct tcp_info``: milliseconds since the latest bytes arrived.

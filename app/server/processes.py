@@ -2,7 +2,7 @@
 
 ::
 
-    DIRECTORY/                        for one run of the service. Nobody else may enter
+    DIRECTORY/                        for one run of the service. No other user may enter
       NUMBER.lock                     held by the process of this number for as long as it runs
       NUMBER.sock                     takes a line with a question, answers with a line, and closes
 
@@ -100,7 +100,7 @@ class Processes:
             self._lock.close()
             parent = multiprocessing.parent_process()
             if parent is not None and os.getppid() != parent.pid:
-                # The parent was killed, and nobody else removes it.
+                # The parent was killed, so this process removes it.
                 shutil.rmtree(self.directory, ignore_errors=True)
 
     def ask(self, question: bytes) -> Iterator[tuple[str, bytes | None]]:

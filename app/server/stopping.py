@@ -10,7 +10,7 @@ shortly after            the process ends, even if a thread hangs in storage
 ======================== =====================================================================================
 
 SIGINT, from a terminal, skips the first wait. A second signal ends the process at once. Linux sends SIGINT to
-workers whose parent was killed: nobody else would end them, and they hold the port.
+workers whose parent was killed: nothing else would end them, and they hold the port.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class WorkerSupervisor(Multiprocess):
         """Wait until a worker answers or ends, or kills it for its silence. Return False after a signal.
 
         uvicorn waits in one call: a signal would be noticed only after a worker has started. A worker's end
-        is no end of the pipe, whose other side this process holds as well.
+        does not close the pipe, whose other side this process holds as well.
         """
         until = time.monotonic() + self.config.timeout_worker_healthcheck
         with suppress(OSError, EOFError):

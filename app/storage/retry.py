@@ -122,7 +122,7 @@ class RetryPolicy:
         if remaining is not None and seconds >= remaining:
             message = f"no time is left to {kind.verb} {path} again after {failure_of(error)}"
             raise DeadlineExceededError(message, path=path) from error
-        # Last, so that only retries that are made take from the budget.
+        # Checked last, so that only retries that are made take from the budget.
         if not self.budget.take():
             raise StorageError(f"{why}; not tried again, since many calls fail", path=path) from error
         pause(seconds)
@@ -136,7 +136,7 @@ def _observed(
         result = operation()
     except BaseException as error:
         seconds = time.perf_counter() - began
-        # No second name for the error: its traceback has this frame, so the two would keep each other alive.
+        # A variable for the error would make a cycle: its traceback has this frame.
         observer().storage_called(
             StorageCall(
                 kind,

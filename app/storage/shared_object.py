@@ -11,7 +11,7 @@ offset    width     type         meaning
 52        to *n*    zstd         the entry (:mod:`app.storage.disk.column_entry`)
 ========  ========  ===========  ===========================================================================
 
-The signature covers the name too, which says what the object was derived from. Without the key nobody can
+The signature covers the name too, which says what the object was derived from. Only holders of the key can
 write an object, alter one, or pass one off as another.
 """
 
@@ -47,7 +47,7 @@ def object_name(key: bytes) -> str:
 
 
 def key_name(key: bytes) -> str:
-    """Return the suffix of objects' names for a key. It tells keys apart and reveals nothing else."""
+    """Return the suffix of objects' names for a key. It distinguishes keys and reveals nothing else."""
     return f"-{hmac.new(key, b'name', hashlib.sha256).hexdigest()[:8]}" if key else ""
 
 

@@ -90,7 +90,7 @@ class SharedCacheState:
 class SharedTier:
     """Reads and writes the shared cache.
 
-    ``store``: its directory, without retries. ``key``: signs objects, empty if nobody else can write there.
+    ``store``: its directory, without retries. ``key``: signs objects, empty if no one else can write there.
     """
 
     def __init__(

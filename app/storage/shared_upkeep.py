@@ -1,4 +1,4 @@
-"""Removes old objects of a shared cache. Nobody records their use. Objects in use are written again."""
+"""Removal of old objects of a shared cache. Their use is not recorded. Objects in use are written again."""
 
 from __future__ import annotations
 

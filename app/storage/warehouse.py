@@ -162,7 +162,7 @@ class Warehouse:
             yield content
 
     def _copy_of(self, path: str, size: int | None, *of: int) -> bytes | None:
-        """Return the disk tier's copy of a file or range, if the path is allowed."""
+        """Return the disk tier's copy of a file or range. Raises PathNotAllowedError."""
         if self._disk is None:
             return None
         self._roots.locate(path)

@@ -37,7 +37,7 @@ class Writing:
         return is_new or self._has_content(path, content)
 
     def replace(self, path: str, content: bytes) -> None:
-        """Write or overwrite a hint, on which no reader relies. Readers find the old content or the new."""
+        """Write or overwrite a hint, on which no reader may rely. Readers find the old content or the new."""
         self.warehouse.ask(StorageOperation.WRITE, path, lambda store, place: store.replace(place, content))
 
     def delete(self, path: str) -> None:

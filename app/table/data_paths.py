@@ -1,7 +1,7 @@
 """Paths of the existing data files of one version, in the spelling of whoever wrote them.
 
 No metadata says under which of :func:`partition_names` a file is. Where a partition has several names, the
-directories above it are listed, each once for a version, as far as it takes to tell them apart. If more than
+directories above it are listed, each once for a version, as far as needed to distinguish them. If more than
 one exists, their own listings decide for each file.
 """
 
@@ -33,7 +33,7 @@ class DataPaths:
 
     paths: TablePaths
     reader: TableReader
-    # Of the version. Files of a later one may be in directories that are new by then.
+    # Partitions of the version. Files of later versions may be in new directories.
     identity: str
 
     def data_file(self, entry: ManifestEntry) -> str:
@@ -51,7 +51,7 @@ class DataPaths:
         return lambda name: next((directory for directory, names in listed if name in names), first)
 
     def existing(self, partitions: Sequence[bytes]) -> list[list[str]]:
-        """Return the directories of each partition that exist. Unseen if there is one possible name."""
+        """Return the existing directories of each partition. Unchecked if there is only one possible name."""
         return self.reader.readers.map(self._existing, partitions, may_be_quick=True)
 
     def _existing(self, partition: bytes) -> list[str]:

@@ -33,7 +33,7 @@ from app.table.storage import SmallFiles
 from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_MILLI, clock_text, date_text
 from app.work import pause
 
-# Upper limit of entries per page, whatever the request says: an object store reads these within a second.
+# Upper limit of entries per page, whatever the request sets: an object store reads these within a second.
 MOST_READS: Final = 256
 
 # Seconds between looks: a first commit may take this long from its first manifest list to its snapshot.

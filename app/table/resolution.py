@@ -186,7 +186,7 @@ class Versions:
         return resolved
 
     def forget_newest(self, resolved: ResolvedSnapshot) -> None:
-        """Have the next request look up the latest version again, because this one has gone."""
+        """Have the next request look up the latest version again, because this one is gone."""
         self.reader.metadata.put(self._newest_key, replace(resolved, seen_at=-math.inf))
 
     def _look_up(self, request: VersionRequest) -> ResolvedSnapshot:

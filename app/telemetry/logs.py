@@ -3,7 +3,7 @@
 Lines of libraries, including uvicorn, take the same form. Text from callers or storage cannot break a line in
 two. Locations of storage and tokens are always omitted. Messages of exceptions, which may quote a filter's
 literals, appear only at the level ``debug``. Repeated lines are dropped after a few, and counted in a later
-one, so that nobody can fill a disk with them.
+one, so that they cannot fill a disk.
 """
 
 from __future__ import annotations

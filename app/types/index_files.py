@@ -1,4 +1,4 @@
-"""Metadata of index files, which index manifests keep, so that no file has to be read for it."""
+"""Metadata of index files, which index manifests hold, so that plans need not read the files."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-# Only glibc has it; other allocators return memory by themselves.
+# Only glibc has this function. Other allocators return memory by themselves.
 _C_LIBRARY: Final = ctypes.CDLL(None)
 _TRIM: Final = getattr(_C_LIBRARY, "malloc_trim", None)
 _SET_OPTION: Final = getattr(_C_LIBRARY, "mallopt", None) if _TRIM is not None else None
@@ -100,7 +100,7 @@ def resident_bytes_of(process: str) -> int:
         counts = dict(_RESIDENT.findall((_PROCESSES / process / "status").read_bytes()))
     except OSError:
         return 0
-    # Pages of files in memory stay: nobody can take them back. Some sandboxes count no kinds of pages.
+    # Pages of files in memory count: the system cannot reclaim them. Some sandboxes count no kinds of pages.
     kinds = (b"RssAnon", b"RssShmem") if b"RssAnon" in counts else (b"VmRSS",)
     return sum(int(counts.get(kind, 0)) for kind in kinds) << 10
 
@@ -146,7 +146,7 @@ class MappedBytes(np.ndarray[Any, np.dtype[np.uint8]]):
     @classmethod
     def map(cls, descriptor: int) -> Self:
         """Map an open file, which may be closed then. Raises OSError, or ValueError if it is empty."""
-        # By descriptor: another file may have the name by now.
+        # By descriptor: another file may have taken the name.
         with pa.memory_map(f"/dev/fd/{descriptor}") as file:
             # Arrow has the kernel prefetch the buffer that is read: one byte, not the whole file.
             first, size = file.read_buffer(1), file.size()

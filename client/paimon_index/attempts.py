@@ -1,7 +1,7 @@
 """Retries: the base URL, time and form of each attempt, without any network access, for both clients.
 
 A hash of the table's name chooses the base URL for its requests, so that its indexes are decoded there. If
-that one is down or answers 503, the next one is asked at once. A busy one (429) is asked again after a
+that one is down or answers 503, the next one is tried at once. A busy one (429) is tried again after a
 backoff, since the caches of others would be cold.
 """
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _FIRST_PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 5.0
 _DOWN_SECONDS: Final = 10.0
-"""Time for which a base URL that failed is asked last."""
+"""Time for which a base URL that failed is tried last."""
 _TOO_MANY_REQUESTS: Final = 429
 _TIMED_OUT: Final = 504
 GRACE_SECONDS: Final = 0.1
@@ -179,7 +179,7 @@ class Attempts:
                         f"{self.base_url} cannot be reached: {error}; does the service run there?"
                     )
                 )
-        return Failure(PaimonIndexError(f"{self.base_url} cannot be asked: {error}"))
+        return Failure(PaimonIndexError(f"{self.base_url} cannot be reached: {error}"))
 
     def broken_off(self, error: httpx.HTTPError) -> PaimonIndexError:
         """Classify an error within an answer."""
@@ -198,7 +198,7 @@ class Attempts:
         if not is_transient or status == _TIMED_OUT or self._retries_left == 0:
             raise error
         self._retries_left -= 1
-        # A busy service is asked again, since the caches of others are cold for the table.
+        # A busy service is tried again, since the caches of others are cold for the table.
         if status != _TOO_MANY_REQUESTS:
             self._replicas.mark_down(self.base_url)
             self._at += 1

@@ -37,11 +37,11 @@ class Client(Endpoints):
     :mod:`paimon_index.results` and :mod:`paimon_index.catalog` the results.
 
     ``base_urls``: one or several of one service. A hash of the table chooses the one to ask. If it is down,
-    the next one is asked.
+    the next one is tried.
     ``token``: secret of a bearer token.
     ``deadline_seconds``: time for an answer, all attempts together, or for a plan until its first files, and
     then for each further piece.
-    ``retries``: further attempts after every base URL was asked once and was down or answered 429 or 503.
+    ``retries``: further attempts after every base URL was tried once and was down or answered 429 or 503.
     ``tls``: replaces the default checks of certificates.
 
     Raises ValueError if a base URL, the deadline or the number of retries is invalid.

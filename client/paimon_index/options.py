@@ -1,6 +1,6 @@
 """Keyword arguments of the methods of both clients.
 
-``openapi.yaml`` of the service describes them. An argument that is left out or None is not sent.
+``openapi.yaml`` of the service describes them. An argument that is omitted or None is not sent.
 """
 
 from __future__ import annotations

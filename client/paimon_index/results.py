@@ -410,7 +410,7 @@ class FilterEffect:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """Estimated effects of indexes that nobody has built."""
+    """Estimated effects of indexes that have not been built."""
 
     snapshot_id: int | None
     files_read: int

@@ -253,7 +253,7 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
     "NULL in a list": (
         never_true("rank_no NOT IN (1, NULL)"),
         200,
-        ("no row meets NOT (rank_no IN (1, NULL))", "leave NULL out of the list"),
+        ("no row meets NOT (rank_no IN (1, NULL))", "remove NULL from the list"),
     ),
     # Bodies.
     "no body": (post(f"{SESSIONS}/plan", ""), 400, ("body is empty", '{"filter":', "-d")),
@@ -347,7 +347,7 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
     "the warehouse before the database": (
         command("plan", "main.demo.sessions", "--warehouse", f"main={WAREHOUSE}"),
         1,
-        ("leave 'main' away", "give demo.sessions"),
+        ("omit 'main'", "give demo.sessions"),
     ),
     "no partition of a partitioned table": (
         command("lookup", "demo.users", *OPTIONS, "--key", '{"uid": 5}'),

@@ -36,7 +36,7 @@ def test_an_answer_in_time_keeps_what_is_not_decided(cold: httpx.Client) -> None
     assert {file["decision_reason"] for file in found["files"]} == {"not_loaded"}
     assert all(file["residual"] and file["selection"] is None for file in found["files"])
     assert found["summary"]["complete"] is False
-    assert "10 files are kept without asking their indexes" in found["warnings"][0]
+    assert "10 files are kept without evaluating their indexes" in found["warnings"][0]
     assert "ETag" not in answer.headers
 
     wait_for_indexes(cold)

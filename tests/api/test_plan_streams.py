@@ -116,7 +116,7 @@ def test_streams_have_no_pages(client: httpx.Client, headers: dict[str, str], pa
     response = client.post(PLAN, json=page, headers=headers)
 
     assert response.status_code == 400
-    assert "leave page_size and page_token away" in response.json()["detail"]
+    assert "omit page_size and page_token" in response.json()["detail"]
 
 
 def test_skipped_files_follow_the_kept_ones_where_decisions_are_explained(client: httpx.Client) -> None:

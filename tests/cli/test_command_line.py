@@ -199,7 +199,7 @@ def test_index_files_of_a_warehouse(golden: GoldenWarehouse) -> None:
     ("arguments", "message"),
     [
         (("plan", "demo.sessions"), "--warehouse is missing"),
-        (("plan", "sessions", "--warehouse", str(WAREHOUSE)), "no DATABASE.TABLE"),
+        (("plan", "sessions", "--warehouse", str(WAREHOUSE)), "not DATABASE.TABLE"),
         (("plan", "demo.nowhere", "--warehouse", str(WAREHOUSE)), "nowhere"),
         (("plan", "demo.sessions", "--warehouse", str(WAREHOUSE), "--filter", "nowhere = 1"), "nowhere"),
         (("plan", "demo.sessions", "--warehouse", str(WAREHOUSE), "--filter", "{"), "--filter is not JSON"),

@@ -198,7 +198,7 @@ def test_tells_what_it_asked() -> None:
     assert trace == [
         Step("c", "bloom-filter", "c = 2", "keep", fpp=fpp, index_bytes=sizes["bloom-filter"]),
         Step("c", "bsi", "c = 2", "rows", 1, index_bytes=sizes["bsi"]),
-        Step("d", None, "d = 1", "unknown", evidence="its from-the-future cannot tell"),
+        Step("d", None, "d = 1", "unknown", evidence="its from-the-future cannot decide"),
         Step(None, None, "f(x)", "unknown", evidence="no index can decide it"),
         Step("c", "bloom-filter", "c = 77", "skip", 0, fpp=fpp, index_bytes=sizes["bloom-filter"]),
     ]

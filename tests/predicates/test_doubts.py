@@ -52,7 +52,7 @@ def leaf(column: str, function: str, *literals: object) -> object:
         ("ratio IN (0.5, 0.1)", "FLOAT rounds"),
         ("name NOT LIKE 'a%b'", "the negation of a text test"),
         ("padded['k'] = 5", "with or without trailing blanks"),
-        ("s.a = 5", "something within s"),
+        ("s.a = 5", "a part of s"),
     ],
 )
 def test_a_doubt_says_what_to_write(condition: str, words: str) -> None:

@@ -122,7 +122,7 @@ class Window:
     def take(
         self, total: int, encoded_entries: Iterator[bytes], goes_on: Callable[[int], bool] = lambda _: False
     ) -> Page:
-        """Fill the page from encoded entries. Those that ``goes_on`` share a page with the one before."""
+        """Fill the page from encoded entries. One that ``goes_on`` shares a page with the one before it."""
         entries: list[orjson.Fragment] = []
         held_bytes = 0
         for index, encoded in enumerate(encoded_entries, self.offset):

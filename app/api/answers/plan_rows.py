@@ -63,7 +63,7 @@ class SkippedFile(FileFacts):
         Field(
             examples=["matched"],
             description="Why it is kept (no_filter, matched, no_index, not_decidable, not_asked, not_loaded, "
-            "index_unreadable, merge_required), or the step that left it out, as in skipped_by.",
+            "index_unreadable, merge_required), or the step that skipped it, as in skipped_by.",
         ),
     ]
     explain: list[ExplainStep] | None = None

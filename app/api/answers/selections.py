@@ -37,7 +37,7 @@ Selection = Annotated[
     str | list[list[int]] | list[int] | None,
     pa.binary(),
     Field(
-        description="Row positions in the form asked for: base64 of a portable RoaringBitmap, ranges "
+        description="Row positions in the requested form: base64 of a portable RoaringBitmap, ranges "
         "with exclusive ends, or positions. Null: every row of the file."
     ),
 ]

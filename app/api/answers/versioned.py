@@ -118,7 +118,7 @@ class VersionedQuestion:
         """Stream the result of ``compute``, or answer 304. Raises RequestError if a page was requested."""
         if not _PAGE_MEMBERS.isdisjoint(name for name, value in self.body if value is not None):
             raise RequestError(
-                f"{media_type} is answered as one stream: leave page_size and page_token away, or accept "
+                f"{media_type} is answered as one stream: omit page_size and page_token, or accept "
                 f"application/json"
             )
         version = self._resolve(self.body.selector)
@@ -154,7 +154,7 @@ class VersionedQuestion:
         version = same_version(self.runtime, self.table, pinned, key)
         if version is None:
             raise SnapshotExpiredError(
-                f"snapshot {key.snapshot_id}, which this page goes on with, is gone: ask without it"
+                f"snapshot {key.snapshot_id}, which this page continues, is gone: send the request without it"
             )
         return version
 

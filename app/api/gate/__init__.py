@@ -22,7 +22,7 @@ __all__ = [
     "Gate",
     # Checks that the caller may use the place that the path names.
     "authorise",
-    # The gate of a service that answers everybody.
+    # The gate of a service that answers every caller.
     "everybody",
     # Paths that need no token.
     "open_paths",

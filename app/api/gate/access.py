@@ -241,7 +241,7 @@ async def authorise(request: Request) -> None:
         places = request.path_params
         check_place(caller, places["warehouse"], places.get("database"))
     elif access is Access.ADMIN and caller.role is not Role.ADMIN:
-        raise _forbidden(f"the token {caller.name!r} has the role {caller.role}, and this needs admin")
+        raise _forbidden(f"the token {caller.name!r} has the role {caller.role}, but this needs admin")
 
 
 async def caller_of(request: Request) -> Caller:
@@ -268,7 +268,7 @@ def check_place(caller: Caller, warehouse: str, database: str | None) -> None:
 
 
 def check_path(caller: Caller, warehouse: str, path: str | None) -> None:
-    """Refuse a file outside the caller's databases. None is no file of the warehouse."""
+    """Refuse a file outside the caller's databases. ``path`` is None for other content."""
     if caller.databases is None or path is None:
         return
     directory = path.partition("/")[0]

@@ -3,7 +3,7 @@
 ========================= ============================================== =====================================
 bound                     what counts                                    beyond it
 ========================= ============================================== =====================================
-:func:`refuse_unread`     seconds for which a request lay unread, if     429, without being parsed
+:func:`refuse_unread`     seconds for which a request was unread, if     429, without being parsed
                           many are in flight
 :class:`Admission`        requests in flight in a process, including     429 at once; 503 before the service
                           bodies that arrive and answers being sent      is ready
@@ -21,8 +21,8 @@ Each warehouse has threads and places of its own, so that a hanging storage hold
 Separate threads parse large bodies, so storage never holds up parsing. Requests about no warehouse have
 threads of their own, too.
 
-First-in-first-out would start each request when its caller is about to give up, and under lasting overload
-nobody would be answered. Newest-first would leave patient callers waiting until their deadline.
+First-in-first-out would start each request when its caller is about to give up, so that no caller is answered
+under lasting overload. Newest-first would leave patient callers waiting until their deadline.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Bulkhead:
         return len(self._running) + len(self._waiting)
 
     def submit(self, work: Callable[[], _T], *, is_begun: bool = False) -> asyncio.Future[_T]:
-        """Run ``work`` in a thread. The caller cancels the future once nobody waits for it.
+        """Run ``work`` in a thread. The caller cancels the future once it is no longer needed.
 
         ``is_begun``: part of the answer is sent already, so the work is never refused and goes first. The
         future fails with BusyError if newer requests take the last place. Raises BusyError if the limit is

@@ -161,7 +161,7 @@ class _Kind:
     again: bool = False
 
 
-# The first line that fits decides, so a class comes before its bases.
+# The first line that matches decides, so a class precedes its bases.
 _KINDS = (
     _Kind(errors.FilterError, 422, "filter", "The filter, key or partition does not fit"),
     _Kind(errors.LimitExceededError, 422, "limit-exceeded", "The request is over a limit"),
@@ -202,7 +202,7 @@ def problem_of(error: Exception, *, path_was_named: bool = False) -> Problem:
         if isinstance(error, kind.error):
             status = kind.named if path_was_named and kind.named else kind.status
             members = {name: getattr(error, name, None) for name in _MEMBERS}
-            # Offset and path have members of their own, so the text leaves them out.
+            # Offset and path have members of their own, so the text omits them.
             detail = error.expectation if isinstance(error, errors.CorruptFileError) else str(error)
             path = members["path"]
             if isinstance(path, str) and is_absolute_uri(path):
@@ -213,7 +213,7 @@ def problem_of(error: Exception, *, path_was_named: bool = False) -> Problem:
             if isinstance(error, errors.BusyError):
                 headers = {"Retry-After": str(error.pause_seconds)}
             return Problem(status, kind.slug, kind.title, detail, members, headers)
-    return Problem(500, _INTERNAL, "A bug in the service", "The service erred; its log has the request id")
+    return Problem(500, _INTERNAL, "A bug in the service", "The service failed: its log has the request id")
 
 
 def problem_of_status(

@@ -32,10 +32,10 @@ _EXPECTATIONS = {
     "Expecting property name": "a name in double quotes is missing",
     "Expecting ':'": "a colon behind the name is missing",
     "Expecting ','": "a comma or the closing bracket is missing",
-    "Extra data": "the value is over, and more follows",
-    "Illegal trailing comma": "no comma may stand before the closing bracket",
-    "Unterminated string": "a text begins that does not end",
-    "Invalid control character": "a text has a line break or another control character: write \\n and such",
+    "Extra data": "more text follows the value",
+    "Illegal trailing comma": "no comma may precede the closing bracket",
+    "Unterminated string": "a text has no closing quote",
+    "Invalid control character": "a text has a line break or another control character: escape it, as in \\n",
     "Invalid \\": "a backslash precedes a character that it cannot escape",
 }
 """Explanations by the beginning of the decoder's own message."""
@@ -133,7 +133,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _explanation(error: json.JSONDecodeError) -> str:
     if error.doc[error.pos : error.pos + 1] == "'":
-        return "names and texts stand in double quotes"
+        return "names and texts need double quotes"
     beginning = next((text for text in _EXPECTATIONS if error.msg.startswith(text)), None)
     return error.msg.lower() if beginning is None else _EXPECTATIONS[beginning]
 

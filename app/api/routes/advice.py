@@ -64,7 +64,7 @@ async def advice(
 async def what_if(
     table: LocatedTable, body: Annotated[WhatIfRequest, Depends(JsonBody(WhatIfRequest))], runtime: Shared
 ) -> Response:
-    """Try indexes that nobody has built, on a sample of data files: how many files would they skip?"""
+    """Try new indexes on a sample of data files: how many files would they skip?"""
     service = runtime.service
 
     def compute() -> WhatIf:

@@ -66,7 +66,7 @@ async def changes(
     body: Annotated[ChangesBody, Depends(JsonBody(ChangesBody))],
     runtime: Shared,
 ) -> Response:
-    """List the files that came and went since a version. Wait for some if asked to."""
+    """List the files that came and went since a version. Wait for changes on request."""
     selector, until = body.selector, time.monotonic() + body.wait_seconds
     plan_request = PlanRequest.like(body, selection=SelectionForm.COUNT)
 
@@ -80,7 +80,7 @@ async def changes(
         count = len(differences.added.files) + len(differences.removed.files)
         if count > runtime.settings.page_size_max:
             raise LimitExceededError(
-                f"{count} files came or went, and one answer has at most {runtime.settings.page_size_max}: "
+                f"{count} files came or went, and one answer lists at most {runtime.settings.page_size_max}: "
                 "ask from a later snapshot, or with a filter",
                 limit=runtime.settings.page_size_max,
             )

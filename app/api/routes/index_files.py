@@ -136,7 +136,7 @@ async def evaluate(
     runtime: Shared,
     caller: CurrentCaller,
 ) -> Response:
-    """Ask index files a filter: the data files that can be skipped, and the rows that can match."""
+    """Evaluate a filter on index files: which data files can be skipped, and which rows can match."""
     for file in body.files:
         check_path(caller, warehouse, file.path)
     form = SelectionEncoding(body.selection)

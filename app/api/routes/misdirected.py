@@ -25,7 +25,7 @@ _PATHS: Final = {re.compile(re.sub(r"\{\w+\}", "[^/]+", path)): path for path in
 
 
 def unknown_path(request: Request) -> str:
-    """Explain that there is nothing at the path of a request, and suggest a path."""
+    """Explain that a path does not exist, and suggest another one."""
     path = request.url.path
     if path.startswith(f"{ICEBERG}/"):
         is_served = any(getattr(route, "path", "").startswith(ICEBERG) for route in request.app.routes)
@@ -39,7 +39,7 @@ def unknown_path(request: Request) -> str:
         current, sorted({filled for template in _METHODS for filled in _filled(template, segments)})
     )
     if not meant:
-        # With the wrong number of segments, the last one tells what was meant.
+        # With the wrong number of segments, the last one shows the intended path.
         last = f"/{segments[-1]}"
         meant = [template for template in _METHODS if template.startswith("/v1/") and template.endswith(last)]
     advice = f"did you mean {meant[0]}? " if meant else ""

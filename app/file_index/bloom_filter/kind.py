@@ -107,7 +107,7 @@ class BloomFilterKind(Kind[BloomFilter, BloomFilterOptions]):
     @override
     def propose(self, profile: ColumnProfile) -> Proposal[BloomFilterOptions]:
         options = BloomFilterOptions(rounded_items(profile.distinct))
-        return Proposal(20, "many values, of which single ones are asked for", options)
+        return Proposal(20, "many values, of which filters select single ones", options)
 
 
 def rounded_items(distinct: int) -> int:

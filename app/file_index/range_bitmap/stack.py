@@ -307,7 +307,7 @@ def _existing_rows(cursors: Cursors, cardinalities: NDArray[np.int64]) -> BytesC
     head_lengths = cursors.count("head length of the bit-slice index", each_bytes=1)
     cursors.version("bit-slice index", range_bitmap.SLICES_VERSION)
     slices = cursors.i8("number of slices")
-    # 31 slices tell more values apart than a file has rows.
+    # 31 slices distinguish more values than a file has rows.
     enough = np.left_shift(1, np.clip(slices, 0, 31)) >= cardinalities
     cursors.expect((slices >= 0) & (slices <= MAX_SLICES) & enough, "slices for all codes", slices)
     lengths = cursors.count("length of the existence bitmap", each_bytes=1)

@@ -25,7 +25,7 @@ _MICROSECOND_DIGITS: Final = 6
 _SWITCHES: Final = {
     "data-evolution.enabled": "one row may be spread over several files",
     "row-tracking.enabled": "rows are numbered",
-    "data-file.thin-mode": "files leave out key columns",
+    "data-file.thin-mode": "files omit key columns",
     "chain-table.enabled": "partitions build on each other",
     "pk-clustering-override": "files are not sorted by key",
 }
@@ -164,11 +164,11 @@ def _check_keyed(target: Target, reader: OptionReader) -> None:
     if not target.has_kinds:
         return
     if engine is not MergeEngine.DEDUPLICATE:
-        raise _refused(target, f"rows tell what becomes of them, and its merge engine is {engine}")
+        raise _refused(target, f"rows have kinds, and its merge engine is {engine}")
     for name in values:
         is_filter = name == "ignore-update-before" or name.endswith("ignore-delete")
         if is_filter and reader.boolean(name, default=False):
-            raise _refused(target, f"rows tell what becomes of them, and the table ignores some ({name})")
+            raise _refused(target, f"rows have kinds, and the table ignores some of them ({name})")
 
 
 def _check_columns(target: Target) -> None:

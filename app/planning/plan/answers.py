@@ -72,7 +72,7 @@ class Plan:
     nbytes: int
     ran_out_of_time: bool
     schemas: tuple[Schema, ...] | None = None
-    fits_caches: bool = True  # The caches can hold the indexes that it asks.
+    fits_caches: bool = True  # The caches can hold the indexes that it needs.
     # Files skipped by file indexes, by kind.
     skipped_by_index: Mapping[str, int] = field(default_factory=dict)
     bytes_skipped_by_index: int = 0
@@ -156,7 +156,7 @@ def answer_plan(
 
 
 def report_plan(plan: Plan, *, is_counted: bool) -> None:
-    """Report a plan to the observer. The files that it spared only if it is counted."""
+    """Report a plan to the observer. Count the files that it spared only if ``is_counted``."""
     summary = plan.summary
     skipped: dict[tuple[str, str], int] = {
         (step, ""): count for step, count in summary.skipped_by.items() if step is not SkipStep.FILE_INDEX
@@ -211,7 +211,7 @@ def _skipped_files(
     decided = state.files.all() if state.considered is None else state.considered
     skipped = decided[~state.is_left(decided)]
     of_files = partial(PlannedFiles.of, version, with_selections=False, with_deleted=False, uris=request.uris)
-    # In partitions that the filter rules out, files that readers do not see count as skipped, too.
+    # Files that readers do not see count as skipped, too, in partitions that the filter rules out.
     skipped_files, hidden = of_files(state, skipped), version.hidden_files()
     if request.files is not None or hidden is None or state.partitions_skipped is None:
         return skipped_files
@@ -236,7 +236,7 @@ def _count_skipped(
 ) -> Mapping[tuple[SkipStep, str | None], int]:
     by_skip = {skip: state.skipped(skip) for skip in SKIPS}
     if request.files is None:
-        # The manifests that were read tell neither all files of other partitions nor all removals.
+        # The manifests that were read show neither all files of other partitions nor all removals.
         allowed = len(state.skips[state.scope]) - by_skip[SkipStep.PARTITION, None]
         hidden = version.contents().hidden
         read = len(state.files) + (0 if hidden is None else len(hidden))

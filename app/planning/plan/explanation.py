@@ -1,4 +1,4 @@
-"""Explains a plan: the steps tried for each file, in order.
+"""Explanation of a plan: the steps tried for each file, in order.
 
 A table has many more files than a page. So steps are stored as columns, one note per step and its files, and
 texts are made only for the files of a page.

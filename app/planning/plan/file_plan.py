@@ -89,7 +89,7 @@ class ExplainStep:
     rows: MaybeInt64 = None
     """Rows that can still match, where known."""
     evidence: Annotated[MaybeText, Field(examples=["score min 3 max 57 <= 60"])] = None
-    """The facts about the file: bounds, a value, a bucket; or why nothing could be asked. The bound that
+    """The facts about the file: bounds, a value, a bucket; or why nothing could be evaluated. The bound that
     decided comes last, next to the literal.
     """
     fpp: MaybeDouble = None

@@ -86,7 +86,7 @@ class PlannedFiles(Sequence[FilePlan]):
     # Rows that can match, by position of one file of each group that holds columns of the same rows.
     joined_rows: Mapping[int, Positions]
     deletions: Mapping[int, DeletionFile]  # Places of deletion vectors, by position of the file.
-    deleted: Mapping[int, Positions]  # Rows that the vectors delete, where they were requested.
+    deleted: Mapping[int, Positions]  # Rows that the vectors delete, if requested.
     steps: FileSteps | None
     warnings: Sequence[str] = ()
 

@@ -58,7 +58,7 @@ def needs_budget(predicate: BoundPredicate) -> bool:
 
 
 def budget_warnings(files: int) -> list[str]:
-    """Warn of files in whose indexes not every value was looked up."""
+    """Warn of files whose indexes were not searched for every value."""
     if not files:
         return []
     warning = (

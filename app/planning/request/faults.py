@@ -1,4 +1,4 @@
-"""Explains faults of a request's members in the words of the contract, not in those of a library."""
+"""Faults of a request's members, explained in the words of the contract instead of a library's."""
 
 from __future__ import annotations
 

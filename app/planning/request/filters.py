@@ -1,4 +1,4 @@
-"""Reads filters and partitions as callers give them, and binds them to the columns of a table."""
+"""Filters and partitions as callers write them, bound to the columns of a table."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _comparisons_with_null(predicate: Predicate, *, negated: bool = False) -> It
             nulls = 0 if predicate.null_safe else sum(literal.value is None for literal in literals)
             if nulls and operator is (Operator.IN if negated else Operator.NOT_IN):
                 shown = f"NOT ({text})" if negated else text
-                yield f"no row meets {shown}: every comparison with NULL is NULL; leave NULL out of the list"
+                yield f"no row meets {shown}: every comparison with NULL is NULL; remove NULL from the list"
             elif nulls and nulls == len(literals):
                 yield f"no row meets {text}: every comparison with NULL is NULL; write {column} IS NULL"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 SHARE_OF_DEADLINE: Final = 2 / 3
-"""The rest of the time until a request's deadline is for the other parts of its answer."""
+"""The rest of a request's time is for the other steps of its answer."""
 
 _MIB = 1 << 20
 
@@ -18,7 +18,7 @@ class Limits:
     filter_depth: int = 200  # Nesting of AND, OR, NOT and parentheses.
     filter_literals: int = 100_000
     files_named: int = 100_000
-    # Age up to which a remembered latest version will do, for requests that do not say.
+    # Maximum age of a remembered latest version, for requests that do not set it.
     staleness_ms: int = 0
     # Files that a pruned snapshot names: a plan that keeps more gains little from naming them again.
     pruned_files: int = 10_000

@@ -1,6 +1,6 @@
 """Requests of the planner: frozen models without HTTP and storage.
 
-Filters are as callers give them; :func:`app.planning.request.filters.read_filter` binds them to columns.
+Filters are as callers write them; :func:`app.planning.request.filters.read_filter` binds them to columns.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class PlanRequest(FilteredRequest):
     budget_ms: Count | None = Field(
         default=None,
         description="Time in which the plan may read index files, and ask them more than 64 values of a "
-        "list. Files whose indexes were not loaded or asked by then are kept, with decision_reason "
+        "list. Files whose indexes were not loaded or searched by then are kept, with decision_reason "
         "not_loaded or not_asked, and summary.complete is false; loading goes on in the background, so that "
         "the same request may skip more files later. Absent: the service's default. Without effect together "
         "with explain or top_n, and for tables with data evolution.",
@@ -206,7 +206,7 @@ class LookupRequest(VersionedRequest):
     partition: Partition = None
     keys: Annotated[Listed[TypedValues], Field(fail_fast=True)] | None = Field(
         default=None,
-        description="Objects over the primary key; partition columns may be left out.",
+        description="Objects over the primary key; partition columns may be omitted.",
         examples=[[{"id": 1}, {"id": 2}]],
     )
     hashes: Annotated[Listed[Hash], Field(fail_fast=True)] | None = None

@@ -1,9 +1,9 @@
-"""Leaves out files of tables with data evolution in which global indexes find no matching row.
+"""Skips files of tables with data evolution in which global indexes find no matching row.
 
-Each test of the filter becomes two sets of row ids, rows that may satisfy it and rows that must. AND and OR
-join these sets. A test of a column without an index may be satisfied by all rows, and must be by none. Rows
-that no entry covers (:mod:`app.planning.scan.indexed_ranges`) may match, and so may those of a range whose
-files cannot be read: their data files are kept.
+Each test of the filter becomes two sets of row ids, rows that may satisfy it and rows that certainly do. AND
+and OR join these sets. A test of a column without an index may be satisfied by all rows, and is certainly
+satisfied by none. Rows that no entry covers (:mod:`app.planning.scan.indexed_ranges`) may match, and so may
+those of a range whose files cannot be read: their data files are kept.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """Newest files of groups with known rows, and row ids that may match and that must."""
+    """Newest files of groups with known rows, and row ids that may match, and that certainly do."""
 
     files: NDArray[np.int64]
     first_rows: NDArray[np.int64]
@@ -87,10 +87,10 @@ class GlobalIndexes:
     _covered: list[NDArray[np.int64]] = field(default_factory=list)
     """Files with rows that an index covers."""
     _usable: dict[str, RowRanges] = field(default_factory=dict)
-    """Rows that the usable indexes of a column cover, whether or not their search came to its end."""
+    """Rows that the usable indexes of a column cover, whether or not their search has ended."""
 
     def test(self, state: PlanState, groups: RowIdGroups) -> None:
-        """Skip the files of groups that are kept so far, and in which no row can match."""
+        """Skip the files of kept groups in which no row can match."""
         kept = np.flatnonzero(state.is_left(groups.leads) & groups.same_rows)
         codes = state.predicate_codes[groups.leads[kept]]
         predicates = {code: state.predicates[code] for code in np.unique(codes).tolist()}
@@ -113,7 +113,7 @@ class GlobalIndexes:
         self._warn_of_uncovered_rows(groups, kept, matches)
 
     def find_rows(self, state: PlanState, claim: Callable[[int], None]) -> None:
-        """Note the rows that can match, of files that are kept. ``claim`` claims their memory."""
+        """Record the rows of kept files that can match. ``claim`` claims their memory."""
         for judged in self._judged:
             kept = state.is_left(judged.files)
             files, first = judged.files[kept], judged.first_rows[kept]
@@ -134,7 +134,7 @@ class GlobalIndexes:
                     state.skip(np.array([file]), SkipStep.GLOBAL_INDEX, evidence="its indexes share no row")
 
     def keep_covered(self, state: PlanState, indexes: IndexFilter) -> None:
-        """Note files as matched that are kept, and whose rows an index covers."""
+        """Record as matched the kept files whose rows an index covers."""
         for files in self._covered:
             state.keep(files[state.is_left(files) & ~indexes.is_unreadable(files)], KeepReason.MATCHED)
 
@@ -297,7 +297,7 @@ class GlobalIndexes:
     def _warn_of_uncovered_rows(
         self, groups: RowIdGroups, kept: NDArray[np.int64], matches: Mapping[BoundLeaf, Matches]
     ) -> None:
-        """Warn of rows that no index covers, which readers may leave out by themselves."""
+        """Warn of rows that no index covers, which some readers skip."""
         if self.version.schema.options.global_index_search_mode != "fast":
             return
         first, last = groups.first_rows[kept], groups.last_rows[kept]
@@ -314,7 +314,7 @@ class GlobalIndexes:
 def _searches(
     columns: Mapping[BoundLeaf, IndexedColumn], jobs: Mapping[BoundLeaf, list[_Job]]
 ) -> Iterator[FileSearch]:
-    """Yield the searches of all tests, and note in ``jobs`` which those of a range are."""
+    """Yield the searches of all tests, and record in ``jobs`` the searches of each range."""
     count = 0
     for test, of_test in jobs.items():
         condition = condition_of(test)

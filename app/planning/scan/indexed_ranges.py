@@ -1,11 +1,11 @@
-"""Rows for which the entries of global indexes are believed.
+"""Rows for which the entries of global indexes are trusted.
 
-An entry covers a range of row ids as it was when the index was built. It is believed only where it must be
-true of the rows as they are:
+An entry covers a range of row ids as it was when the index was built. It is trusted only for rows of which it
+is certainly still true:
 
 * its column has had one type since the table was made. The entry has no other columns, and no sources;
 * of the files of a row, a single one holds the column. Where a second one does, the column was updated, maybe
-  behind the index's back;
+  without an update of the index;
 * no schema since the index was built had ``global-index.column-update-action=ignore``: a compaction may have
   hidden an update. The retained snapshots show which entries were added since the last such schema;
 * the row is in the partition of the entry, and the entries of the range count as many rows as it has.
@@ -52,7 +52,7 @@ class IndexedRange:
     Attributes:
         first: row id that the rows in the files count from.
         row_count: of the range.
-        covered: the row ids for which the files are believed.
+        covered: the row ids for which the files are trusted.
         paths: of the files.
         nbytes: of all files together.
     """
@@ -68,12 +68,12 @@ class IndexedRange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexedColumn:
-    """Indexes of a column, as far as they are believed.
+    """Indexes of a column, as far as they are trusted.
 
     Attributes:
         covered: the rows that some range covers. ``rows``: as a bitmap.
         overlaps: several ranges cover a row.
-        doubts: why entries are not believed.
+        doubts: reasons why entries are not trusted.
     """
 
     ranges: tuple[IndexedRange, ...]
@@ -84,7 +84,7 @@ class IndexedColumn:
 
     @classmethod
     def of(cls, version: Version, column: DataField) -> IndexedColumn:
-        """Sort out the indexes of a column. Kept with the version."""
+        """Determine the trusted indexes of a column. Cached with the version."""
 
         def make() -> IndexedColumn:
             doubts: list[str] = []

@@ -112,7 +112,7 @@ class ValueFilter:
             verdicts: NDArray[np.int8],
             column_bounds: ColumnBounds | None,
         ) -> None:
-            # Statistics of keys have mostly given the same evidence already.
+            # Statistics of keys usually gave the same evidence before.
             unless = Unless.KNOWN if leaf.field.id in keys else Unless.NEVER
             state.note_each(decided, _BoundSteps(step, leaf, verdicts, column_bounds), unless)
 
@@ -162,7 +162,7 @@ def _reasons_for_distrust(predicate: BoundPredicate) -> str:
     types = [leaf.field.type for leaf in leaves(predicate) if isinstance(leaf, BoundLeaf)]
     reasons = []
     if any(each.root in FLOATING_ROOTS for each in types):
-        reasons.append("its writer may have left NaN out of them")
+        reasons.append("its writer may have ignored NaN in them")
     if any(map(may_be_in_other_zones, types)):
         reasons.append("its writer may have stored them in its own time zone")
     return ", or ".join(reasons)

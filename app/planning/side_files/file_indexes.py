@@ -139,7 +139,7 @@ class FileIndexes:
             while in_flight:
                 yield _first_opened(in_flight)
         finally:
-            # After an error, or if the caller stops, nobody takes the rest.
+            # After an error, or if the caller stops, the rest is not needed.
             for _, opening in in_flight:
                 opening.cancel()
 
@@ -167,7 +167,7 @@ class FileIndexes:
         if not self._unloaded:
             return []
         warning = (
-            f"{len(self._unloaded)} files are kept without asking their indexes, which were not loaded "
+            f"{len(self._unloaded)} files are kept without evaluating their indexes, which were not loaded "
             "before the plan's budget of time (budget_ms) was used up. They are being loaded; the same "
             "request may leave out more files later"
         )
@@ -178,7 +178,7 @@ class FileIndexes:
         if self._held <= self._capacity:
             return []
         warning = (
-            f"the index files that this filter asks take {self._held} bytes of memory, and the cache for "
+            f"the index files that this filter needs take {self._held} bytes of memory, and the cache for "
             f"them has {self._capacity}: some are read again for each plan, unless "
             "PAIMON_INDEX_MEMORY_BYTES is raised"
         )

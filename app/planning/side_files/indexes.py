@@ -295,7 +295,7 @@ class SideIndexes:
         return segment
 
     def _is_shareable(self, at_hand: NDArray[np.bool_], first: int) -> bool:
-        """Return True if a segment has all files of the version, except those that nobody can read."""
+        """Return True if a segment has all files of the version, except unreadable ones."""
         live = between(self.live(), first, first + len(at_hand))
         live = live[self.has_index(live)]
         lacking = live[~at_hand[live - first]]

@@ -34,7 +34,7 @@ _EXPANSION: Final = 6
 """Bytes that a byte of a file takes once it is decoded, unless blocks turn out to expand to more."""
 _ERROR_BYTES: Final = 1_000
 _SHARE_OF_TIME: Final = 0.5
-_LATE: Final = "its search took half of the request's time, and these rows are kept: ask a narrower condition"
+_LATE: Final = "its search took half of the request's time, and these rows are kept: narrow the condition"
 
 
 class FileSearch(NamedTuple):

@@ -69,7 +69,7 @@ class VersionContents:
     hidden: FileColumns | None
     vectors: VectorPlaces
     hash_indexes: Mapping[bytes, Sequence[IndexEntry]]
-    # Without those that the table's options forbid to read.
+    # Index files that the table's options allow to read.
     global_indexes: Mapping[int, Sequence[IndexEntry]]  # Usable here, by the id of their column.
     other_indexes: frozenset[str]  # Kinds that only the engine reads, such as those of vectors.
     columns_bytes: int  # Bytes of ``columns`` that no earlier version shares.

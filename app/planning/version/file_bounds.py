@@ -34,7 +34,7 @@ class FileBounds:
     """Bounds of the files of one version.
 
     The Java engine gives no bounds to Parquet files with NaN, and writes clocks as they are. ``as_engine``:
-    takes all bounds for the engine's, by default only where nobody else writes to the warehouse.
+    treats all bounds as the engine's, by default only if no other writer uses the warehouse.
     """
 
     version: Version
@@ -91,7 +91,7 @@ class FileBounds:
         pieces = []
         all_files = version.files()
         in_use = {(read.__name__, number) for number in all_files.manifests_of(files)}
-        # Manifests hold their bounds themselves; decoded rows of manifests out of use only take memory.
+        # Manifests cache their bounds. Decoded rows of manifests that are not used again only take memory.
         for unused in self._stored_rows.keys() - in_use:
             del self._stored_rows[unused]
         key = (read.__name__, column.id, version.schema.digest)
@@ -122,7 +122,7 @@ class FileBounds:
         asked = (*key, "asked")
         if key in manifest.derived or asked in manifest.derived or self.version.table.metadata.is_on_disk:
             return False
-        # A first plan needs no others. The second one reads all, and keeps them.
+        # A first plan needs no other bounds. A second plan reads and caches all of them.
         manifest.derived.get_or_make(asked, lambda: True, lambda _: 0)
         return 2 * count <= len(manifest)
 

@@ -164,9 +164,9 @@ class Version:
         return schema
 
     def moved_partitions(self, codes: NDArray[np.int32]) -> dict[int, list[str]]:
-        """Return those of some partitions, by code, that have other directories than the engine's, or none.
+        """Return the existing directories of partitions, by code, that are not where the engine puts them.
 
-        Return the existing directories of each. Raises StorageError if one above them cannot be listed.
+        Partitions without a directory have none. Raises StorageError if one above them cannot be listed.
         """
         contents, source = self.contents(), self.source
         if source.warehouse.engine_writes_only or not source.paths.schema.partition_keys:

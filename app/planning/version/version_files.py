@@ -122,7 +122,7 @@ def store_version_files(entry: TierEntry, files: VersionFiles) -> VersionFiles:
 
 
 def _common(keys: Sequence[ManifestFile], other_keys: Sequence[ManifestFile]) -> int:
-    # The usual case: all of them. One comparison of lists is fastest.
+    # Usually all of them are there: comparing lists as a whole is fastest.
     if [*keys[: len(other_keys)]] == [*other_keys]:
         return len(other_keys)
     pairs = enumerate(zip(keys, other_keys, strict=False))

@@ -1,7 +1,7 @@
 """Spills columns that memory has no room for to temporary files, which the system removes with their mapping.
 
-``TMPDIR`` names the directory. Without it, ``/tmp`` or ``/var/tmp`` is taken, the first that will do. A file
-system in memory will not: its pages count against the limit of the process, and nobody can take them back.
+``TMPDIR`` names the directory. Without it, ``/tmp`` or ``/var/tmp`` is used, the first that is on a disk. A
+file system in memory is not used: its pages count against the limit of the process, and cannot be reclaimed.
 """
 
 from __future__ import annotations

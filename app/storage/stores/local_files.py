@@ -32,8 +32,7 @@ class IrregularFileError(OSError):
 def opened(path: str | Path, flags: int = 0) -> Iterator[tuple[int, os.stat_result]]:
     """Open a regular file. Yield its descriptor and status.
 
-    Raises IsADirectoryError, IrregularFileError for anything else that is no regular file, or another
-    OSError.
+    Raises IsADirectoryError, IrregularFileError for any other file that is not regular, or another OSError.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     try:

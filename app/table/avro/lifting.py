@@ -1,7 +1,7 @@
-"""Lifts large byte strings of one field out of encoded records, which spares them the copies of decoding.
+"""Large byte strings of one field, lifted out of encoded records so that decoding does not copy them.
 
-A string is found by the bytes that it begins with. In its place the decoder gets a random mark, which nobody
-who wrote the file can know. If the decoded field has the mark as often as strings were lifted, each of them
+A string is found by the bytes that it begins with. In its place the decoder gets a random mark, which no
+writer of the file can know. If the decoded field has the mark as often as strings were lifted, each of them
 was a value of the field, and the other fields are what they would be without lifting. Otherwise the bytes
 were something else, and the file has to be decoded as it is.
 """
@@ -23,7 +23,7 @@ _LEAST_BYTES: Final = 1 << 10
 _MOST_LENGTH_BYTES: Final = 5
 _SPARE: Final = 1.05
 _FIRST_BYTES: Final = 4 << 20
-# Inverse of the part of a file that tells how large the strings of the rest are.
+# Inverse of the part of a file whose strings predict the size of the rest.
 _TELLING: Final = 16
 # Bit of a byte of a number that more bytes follow.
 _MORE: Final = 0x80
@@ -73,7 +73,7 @@ class Lifted:
         return AvroBlock(block.offset, block.count, b"".join([*kept, expanded[behind:]]))
 
     def put_back(self, column: BytesColumn) -> BytesColumn | None:
-        """Put the strings in the place of the marks of a decoded column; None if not all are there."""
+        """Put the strings in the place of the marks of a decoded column; None if some are missing."""
         if not self._lengths:
             return column
         marked = np.flatnonzero(column.lengths == _MARK_BYTES)

@@ -93,7 +93,7 @@ class Decoder:
         """Lease the decoder of a warehouse for the block. A thread that waits gives up its core.
 
         ``line`` names the warehouse. The default is the one this thread works for. Callers claim memory
-        inside the block, so that nobody holds memory while waiting for a slow file.
+        inside the block, so that no caller holds memory while it waits for a slow file.
 
         Raises DeadlineExceededError if the request's time was used up first.
         """

@@ -285,7 +285,7 @@ class _Attempt:
             is_ours = self.committer.writing.create(path, content)
         except StorageError as error:
             raise UncertainCommitError(
-                f"nobody knows whether snapshot {snapshot_id} of {self.committer.table.name} was made: "
+                f"it is unknown whether snapshot {snapshot_id} of {self.committer.table.name} was made: "
                 f"{error}; check whether {path} names commitUser {self.committer.user}",
                 path=path,
             ) from error

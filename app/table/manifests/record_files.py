@@ -39,14 +39,14 @@ def read_apart(
     if kind is not None:
         return take_out(read_columnar(kind, data, expected).pieces, *path)
     found = _read_lifted(data, expected, path, start)
-    # Otherwise other fields have bytes as those that the column begins with, or the file is damaged.
+    # Otherwise another field has the bytes with which the column's strings begin, or the file is damaged.
     return found or take_out(avro.read_pieces(data, expected), *path)
 
 
 def _read_lifted(
     data: Buffer, expected: RecordOf, path: Sequence[str], start: bytes
 ) -> tuple[RecordColumns, BytesColumn] | None:
-    """Read records without decoding the strings of the column. None if not all of them can be told."""
+    """Read records without decoding the strings of the column. Return None if one of them cannot be found."""
     lifted = Lifted(start, len(data))
     with suppress(CorruptMetadataError):
         records, column = take_out(avro.read_pieces(data, expected, lifted), *path)

@@ -80,7 +80,7 @@ def partition_names(partition: bytes, schema: TableSchema) -> list[Sequence[str]
         texts = (schema.options.default_partition if is_blank else python, python)
         engine = f"{escape(column.name)}={escape(_directory_text(value, column.type, schema))}"
         names = dict.fromkeys((engine, *(f"{column.name}={text}" for text in texts)))
-        # A slash makes a level more, which must not lead elsewhere.
+        # A slash adds a level, which must not lead elsewhere.
         levels.append([name for name in names if not {"", ".", ".."} & {*name.split("/")}])
     return levels
 

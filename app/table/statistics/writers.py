@@ -1,4 +1,4 @@
-"""Marks of writers in manifest entries, which tell how far a file's bounds can be trusted.
+"""Marks of writers in manifest entries, which show how far a file's bounds can be trusted.
 
 No entry names its writer, and the engine copies entries when it merges manifests, but two marks are sure:
 

@@ -63,7 +63,7 @@ INLINE_BYTES: Final = 7
 INLINE_MARK: Final = 0x80
 DECIMAL_BYTES: Final = 16
 HASH_SEED: Final = 42
-# Ending of messages about variable parts that are nowhere.
+# Ending of messages about variable parts outside the row.
 WRITTEN_BY_PYTHON: Final = (
     "; pypaimon up to 1.4.2 writes DECIMAL of more than 18 digits and timestamps of more than 3 so, which "
     "nobody can read"

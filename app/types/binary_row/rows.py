@@ -180,7 +180,7 @@ def _encode_bytes(
     lengths = np.where(is_null, 0, np.maximum(column.lengths, 0))
     is_long = lengths > INLINE_BYTES
     short = np.where(is_long, 0, lengths)
-    # A slot of padding after the last string lets each be read as a whole slot.
+    # A slot of padding after the last string allows reading each as a whole slot.
     data = np.append(column.data, np.zeros(SLOT_BYTES, np.uint8))
     windows = np.lib.stride_tricks.sliding_window_view(data, SLOT_BYTES)
     slots = windows[np.where(is_null, 0, column.starts)].view(_SLOT)[:, 0] & _INLINE_MASKS[short]

@@ -1,7 +1,7 @@
 """pypaimon's predicates as filters of the service, which evaluates them as Spark does.
 
 A test is sent if no row that passes it in pypaimon fails it in Spark: its literals must be exact values of
-the column's type. Other tests are left out and count as true, so that more files are kept.
+the column's type. Other tests are omitted and count as true, so that more files are kept.
 
 ===========================  ===============================================================================
 never sent                   since in pypaimon
@@ -9,7 +9,7 @@ never sent                   since in pypaimon
 NaN; NULL but in ``in``      ``notEqual`` finds rows
 0.1 of FLOAT                 ``f < 0.7`` compares 64 bits, where Spark's literal has 32
 ``notIn`` of floats          -0.0 and 0.0 differ
-BINARY(n), TIME              nobody has compared their semantics
+BINARY(n), TIME              their semantics have not been compared
 TIMESTAMP(7) to (9)          rows are compared without their nanoseconds
 wall clocks of an instant    the session's zone is unknown
 ``or`` of partition columns  rows are not filtered by it

@@ -167,7 +167,8 @@ def _avro_rows(schema: Any, target: pa.Schema) -> Callable[[int, bytes], pa.Tabl
     }
     plain = _plain(record)
     chosen = {**plain, "fields": [each for each in plain["fields"] if each["name"] in columns]}
-    # Up to release 1.0 a row is one of null or a record, told by a byte in front of it; none is null.
+    # Up to release 1.0 a row is a union of null and a record, with a byte in front that selects the record;
+    # none is null.
     in_file, read = (
         fastavro.parse_schema({"type": "array", "items": ["null", each] if record is not schema else each})
         for each in (plain, chosen)

@@ -236,7 +236,7 @@ def test_without_time_every_file_with_an_index_file_is_kept(
     assert {file.reason for file in found.files} == {KeepReason.NOT_LOADED}
     assert not found.summary.complete
     (warning,) = found.warnings
-    assert "4 files are kept without asking their indexes" in warning
+    assert "4 files are kept without evaluating their indexes" in warning
     assert "budget_ms" in warning
 
 

@@ -130,7 +130,7 @@ def test_searches_that_take_half_of_the_time_leave_the_rest_undecided(
         (result,) = run(source, Searches().search(0))
 
     assert isinstance(result.rows, DeadlineExceededError)
-    assert "ask a narrower condition" in str(result.rows)
+    assert "narrow the condition" in str(result.rows)
 
 
 def test_pieces_go_on_one_by_one_where_memory_is_short(
