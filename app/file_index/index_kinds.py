@@ -55,7 +55,7 @@ _FALSE_WITHOUT_VALUES = frozenset(
 
 
 def cost(kind: str) -> int:
-    """Return the rank of a kind in the order of asking, cheapest first. Unknown kinds come last."""
+    """Return the rank of a kind in the order of evaluation, cheapest first. Unknown kinds come last."""
     return list(KINDS).index(kind) if kind in KINDS else len(KINDS)
 
 
