@@ -299,7 +299,7 @@ def fails_after(sound: int, fault: Fault) -> Callable[[str], Fault | None]:
     return lambda _: fault if next(asked) >= sound else None
 
 
-@pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.RESET, Fault.CUT, Fault.HANG])
+@pytest.mark.parametrize("fault", share([Fault.SLOW_DOWN, Fault.RESET, Fault.CUT, Fault.HANG], 2))
 def test_a_store_that_fails_in_the_middle_changes_no_answer(beside: Fleet, fault: Fault) -> None:
     before = beside.without()
     beside.fill()

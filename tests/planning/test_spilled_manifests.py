@@ -39,7 +39,7 @@ def small(golden: GoldenWarehouse) -> Iterator[IndexService]:
         yield service
 
 
-@pytest.mark.parametrize("table", share(golden_cases.tables(), 3))
+@pytest.mark.parametrize("table", share(golden_cases.tables(), 5))
 def test_the_plans_are_the_same(service: IndexService, small: IndexService, table: str) -> None:
     queries = [query["filter_sql"] for query in golden_cases.expected(table).get("queries", ())]
 

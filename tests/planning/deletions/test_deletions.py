@@ -146,7 +146,7 @@ def test_a_flipped_bit_is_an_error_and_never_another_answer(copy_table: CopyTabl
     intact, planned = _deletions(copied), _selections(copied.plan())
     chance = random.Random(table)  # noqa: S311 - the same damage every time
     refused = []
-    for at in share(chance.sample(range(len(content)), min(25, len(content))), 3):
+    for at in share(chance.sample(range(len(content)), min(25, len(content))), 5):
         flipped = bytearray(content)
         flipped[at] ^= 1 << chance.randrange(8)
         path.write_bytes(flipped)

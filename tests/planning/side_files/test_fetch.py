@@ -18,6 +18,7 @@ from app.planning.service import IndexService
 from app.planning.side_files.fetch import Fronts
 from app.storage import Readers, Warehouse
 from app.work.ledger import LEDGER
+from tests.examples import share
 from tests.planning.tables_beside import CAT, ROWS, Beside, MakeBeside, Read
 from tests.tables import names_of, payload, unreadable
 
@@ -73,7 +74,7 @@ def service(beside: Beside, request: pytest.FixtureRequest) -> Iterator[IndexSer
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-@pytest.mark.parametrize("explain", [False, True])
+@pytest.mark.parametrize("explain", share([False, True], 2))
 def test_a_damaged_file_keeps_its_data_file_and_is_named(
     beside: Beside, service: IndexService, damage: Damage, explain: bool
 ) -> None:
