@@ -69,8 +69,7 @@ def compare_char(leaf: Leaf, operator: Operator, field: DataField, room: FormRoo
             return Unknown(leaf.text, leaf.column.position, reason=_TOO_MANY)
         forms.extend(stem.ljust(end).encode() for end in range(len(stem), length + 1))
     is_text = all(literal.kind is LiteralKind.STRING for literal in leaf.literals)
-    # A test that is not certain covers all rows that may match, and proves none. Spark 4.0 overlooks as many
-    # literals of a list as there are NULLs in it.
+    # An uncertain test proves no row. Spark 4.0 overlooks as many literals of a list as it has NULLs.
     is_certain = not nulls and (
         (is_text and not field.name.endswith("]")) or all(len(stem) == length for stem in stems)
     )

@@ -193,10 +193,7 @@ class TableMetadata:
         return self._reader.tiers.entry(self._storage.place, self._path(name), size, label)
 
     def entry_of_versions(self, resolved: ResolvedSnapshot, label: str) -> TierEntry | None:
-        """Return the disk entry shared by all versions of the table for this release.
-
-        Return None without a disk.
-        """
+        """Return this release's disk entry that all versions share. Return None without a disk."""
         tiers = self._reader.tiers.on_disk
         return tiers.entry(self._storage.place, resolved.directory, None, _for_this_release(label))
 

@@ -74,8 +74,7 @@ class PlannedFiles(Sequence[FilePlan]):
 
     ``table`` has the members of :class:`FileFacts` that are not objects, and the sources of the others:
     ``external_path``, ``partition_code``, ``decision``, ``selected_rows``, ``number`` of the file in its
-    version, ``unit``. ``unit`` is the number of the first file that is read together with this one. Rows are
-    ordered by unit, then by number.
+    version, and ``unit``, the first number of the files read together. Rows ascend by unit and number.
     """
 
     table: pa.RecordBatch

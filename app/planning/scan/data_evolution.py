@@ -195,10 +195,7 @@ class _GroupFilter:
         return none
 
     def _part(self, predicate: BoundPredicate) -> int | None:
-        """Return the place of the file that has all columns of a predicate.
-
-        Return None if there are several, or one is unknown.
-        """
+        """Return the place of the file with all columns of a predicate, None for several or unknown ones."""
 
         def of_leaf(leaf: BoundLeaf | Constant | Unknown) -> int | None:
             return self.part_of.get(leaf.field.id) if isinstance(leaf, BoundLeaf) else None

@@ -197,7 +197,6 @@ class Planner:
         beyond_memory = file_indexes.lasting_warnings()
         state.fits_caches = not beyond_memory
         self.warnings.lasting = [
-            # Ways to narrow the filter come first.
             *narrowing_warnings(state, self.predicate),
             *self.warnings.lasting,
             *self._distrust_warnings(state.count_distrusted()),

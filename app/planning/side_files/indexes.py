@@ -128,7 +128,7 @@ class SideIndexes:
             opened = OpenSegment.of(first, segment, rows, requested, fronts)
         room = LEDGER.portion // SEGMENTS_AHEAD
         for part in opened.parts:
-            room -= part.asked_bytes
+            room -= part.requested_bytes
             if room < 0:
                 break
             if part.first not in opened.bodies:
@@ -210,31 +210,31 @@ class SideIndexes:
         return segment
 
     def _load_body(
-        self, of: SegmentPart, rows: NDArray[np.int64], fronts: Mapping[int, bytes], reach: Reach
+        self, part: SegmentPart, rows: NDArray[np.int64], fronts: Mapping[int, bytes], reach: Reach
     ) -> tuple[BodySegment, _Failures]:
-        segment, entry, first = self._cached_body(of), self._body_entry(of), of.first
+        segment, entry, first = self._cached_body(part), self._body_entry(part), part.first
         lacking = rows[~segment.fetched[rows - first]]
         if len(lacking) >= _LEAST_SHARED:
-            size = body_bytes(of.heads, np.arange(len(of.heads)), of.requested)
-            segment = self._shared(self._body_key(of), entry, of.restore, segment, size)
+            size = body_bytes(part.heads, np.arange(len(part.heads)), part.requested)
+            segment = self._shared(self._body_key(part), entry, part.restore, segment, size)
             lacking = rows[~segment.fetched[rows - first]]
         if reach is not Reach.SOURCE or not len(lacking):
             return segment, {}
         warehouse, places = self.source.warehouse, lacking - first
         (path,) = self.paths(lacking[:1])
-        # Payloads take memory three times: as they are read, in a column, and joined with the others.
-        expected = 3 * body_bytes(of.heads, places, of.requested) + segment.nbytes
+        # There are three copies of a payload at once: as read, in a column, and joined with loaded ones.
+        expected = 3 * body_bytes(part.heads, places, part.requested) + segment.nbytes
         with LEDGER.claim("loads", int(min(expected, LEDGER.room / 2)), path=path, line=warehouse.name):
-            at_hand = [fronts.get(row) for row in lacking.tolist()]
-            found, failed = fetch_payloads(
-                warehouse, self.paths, lacking, at_hand, of.heads, places, of.requested
+            held_fronts = [fronts.get(row) for row in lacking.tolist()]
+            read, failed = fetch_payloads(
+                warehouse, self.paths, lacking, held_fronts, part.heads, places, part.requested
             )
             usable = np.setdiff1d(np.arange(len(lacking)), list(failed))
-            columns = {index: column.take(usable) for index, column in found.items()}
-            segment = segment.with_payloads(of.heads, places[usable], columns)
+            columns = {index: column.take(usable) for index, column in read.items()}
+            segment = segment.with_payloads(part.heads, places[usable], columns)
             failures = {int(lacking[at]): why for at, why in failed.items()}
             self.failures.update(failures)
-            segment = self._store(self._body_key(of), entry, segment, segment.at_hand | of.whole, first)
+            segment = self._store(self._body_key(part), entry, segment, segment.at_hand | part.whole, first)
         return segment, failures
 
     def _cached(
@@ -251,10 +251,10 @@ class SideIndexes:
                 self.source.caches.file_indexes.put(key, segment)
         return none() if segment is None else segment
 
-    def _cached_body(self, of: SegmentPart) -> BodySegment:
-        key = self._body_key(of)
+    def _cached_body(self, part: SegmentPart) -> BodySegment:
+        key = self._body_key(part)
         segment = self._cached(
-            key, lambda: self._body_entry(of), of.restore, lambda: BodySegment.none(of.heads)
+            key, lambda: self._body_entry(part), part.restore, lambda: BodySegment.none(part.heads)
         )
         self.held[key] = segment.nbytes
         return segment
@@ -311,11 +311,11 @@ class SideIndexes:
     def _heads_entry(self, first: int) -> TierEntry | None:
         return self.entry_of(heads_name(first))
 
-    def _body_key(self, of: SegmentPart) -> tuple[Hashable, ...]:
-        return (*self.key, "bodies", of.requested, of.first, len(of.span))
+    def _body_key(self, part: SegmentPart) -> tuple[Hashable, ...]:
+        return (*self.key, "bodies", part.requested, part.first, len(part.span))
 
-    def _body_entry(self, of: SegmentPart) -> TierEntry | None:
-        return self.entry_of(body_name(of.first, len(of.span), of.requested))
+    def _body_entry(self, part: SegmentPart) -> TierEntry | None:
+        return self.entry_of(body_name(part.first, len(part.span), part.requested))
 
     @property
     def _names(self) -> BytesColumn:

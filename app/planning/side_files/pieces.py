@@ -67,8 +67,8 @@ class _Pending:
     of_file: FileSearch
     search: Search
     pieces: Sequence[Piece] = ()
-    asked_pieces: int = 0
-    asked_bytes: int = 0
+    requested_pieces: int = 0
+    requested_bytes: int = 0
     held_bytes: int = 0
     failure: PaimonIndexError | None = None
 
@@ -97,7 +97,7 @@ class _Results:
 
     def end(self, search: _Pending, rows: BitMap | PaimonIndexError) -> None:
         self.found_bytes += bitmap_bytes(rows) if isinstance(rows, BitMap) else _ERROR_BYTES
-        self.listed[search.number] = SearchResult(rows, search.asked_pieces, search.asked_bytes)
+        self.listed[search.number] = SearchResult(rows, search.requested_pieces, search.requested_bytes)
 
 
 def run_searches(source: IndexSource, searches: Iterable[FileSearch], claim: Claim) -> list[SearchResult]:
@@ -155,8 +155,8 @@ def _advance(
     except PaimonIndexError as error:
         results.end(search, search.failure or _unusable(error, search.of_file.path, 0))
     else:
-        search.asked_pieces += len(search.pieces)
-        search.asked_bytes += search.size
+        search.requested_pieces += len(search.pieces)
+        search.requested_bytes += search.size
         pending.append(search)
 
 

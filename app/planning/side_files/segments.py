@@ -152,7 +152,7 @@ class BodySegment:
 
     @property
     def is_complete(self) -> bool:
-        """True if every file's are here."""
+        """True if the requested indexes of every file are here."""
         return self.loaded_files == len(self.fetched)
 
     @property
@@ -291,7 +291,7 @@ class SegmentPart:
         return self.opened.whole[self.span.start : self.span.stop]
 
     @property
-    def asked_bytes(self) -> int:
+    def requested_bytes(self) -> int:
         """Bytes of the requested payloads."""
         return body_bytes(self.heads, self.inside, self.requested)
 
@@ -305,10 +305,10 @@ class OpenSegment:
     """A segment opened for ascending ``rows``."""
 
     rows: NDArray[np.int64]
-    lacking: NDArray[np.int64]  # Rows without a head here.
+    lacking: NDArray[np.int64]  # Rows without a loaded head.
     ready: Sequence[Stacked]  # Files that heads alone decide, and files held as a whole.
     parts: Sequence[SegmentPart]  # The other files.
-    fronts: dict[int, bytes]  # Read of larger files, by row, until their payloads are taken.
+    fronts: dict[int, bytes]  # First bytes of larger files, by row, until their payloads are taken.
     # Loaded payloads, by the first row of the part.
     bodies: dict[int, BodySegment] = field(default_factory=dict)
 
@@ -321,8 +321,9 @@ class OpenSegment:
         requested: WantedIndexes,
         fronts: Mapping[int, bytes] | None = None,
     ) -> Self:
-        """Sort files by the place of their indexes. ``first``: first row of the segment."""
-        at, places, lacking = np.arange(len(rows)), rows - first, rows[:0]
+        """Divide ``rows`` into lacking, ready and parts. ``first``: first row of the segment."""
+        # Positions among ``rows``, and the places of these rows in the segment. Both shrink step by step.
+        at, places, lacking = np.arange(len(rows)), rows - first, np.zeros(0, np.int64)
         if not heads.is_complete:
             has_head = heads.has(places)
             at, places, lacking = at[has_head], places[has_head], rows[~has_head]
