@@ -26,7 +26,7 @@ from app.planning import Loaded, Version, decide, needed_manifests
 from app.planning.plan import Coded, Plan, PlannedFiles, SkipStep, to_arrow
 from app.planning.request import PlanRequest, SelectionForm, SnapshotSelector, read_filter
 from app.planning.request.limits import CacheBytes, Limits
-from app.planning.version import FileColumns, NeededManifests, VersionContents
+from app.planning.version import FileColumns, Files, NeededManifests, VersionContents
 from app.table import SchemaIds
 from app.table.manifests import ManifestFile, live_rows
 from app.types import Json
@@ -145,7 +145,7 @@ def plan_manifest(task: PlanTask) -> PlannedManifest:
     rows = live_rows([*removing, manifest])[-1]
     entries, columns = whole.table.metadata.index_entries(whole.resolved), FileColumns.of([manifest], [rows])
     contents = VersionContents.read(columns, [manifest], entries, whole.schema)
-    part = replace(whole, loaded=Loaded((task.manifest,), [manifest], contents))
+    part = replace(whole, loaded=Loaded((task.manifest,), Files(contents.columns, [manifest]), contents))
     request = PlanRequest(filter=task.filter, selection=SelectionForm.COUNT, totals=True)
     decisions = decide(part, request, Limits())
     return _planned(decisions.plan(), decisions.warnings.all)

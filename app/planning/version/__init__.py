@@ -10,13 +10,15 @@ from app.planning.version.descriptions import (
     TableDescription,
     Tag,
 )
-from app.planning.version.files import FileColumns
+from app.planning.version.files import FileColumns, Files
 
 __all__ = [
     # A branch.
     "Branch",
     # Columns of manifests, of shape (n,), in the order of the manifests.
     "FileColumns",
+    # The columns of files with the manifests that describe them.
+    "Files",
     # One live entry of the index manifest.
     "IndexFileEntry",
     # Manifests that a filter needs.

@@ -41,10 +41,10 @@ class IndexSource:
 
 
 class Loaded(NamedTuple):
-    """Manifests and contents of a version."""
+    """Manifests, files and contents of a version."""
 
     manifest_files: tuple[ManifestFile, ...]
-    manifests: Sequence[Manifest]
+    files: Files
     contents: VersionContents
 
 
@@ -91,7 +91,7 @@ class Version:
                 files = self.manifest_files()
                 manifests = self.table.metadata.manifests(self.resolved, files)
                 contents = read_contents(self.table, self.resolved, manifests, self.needed)
-                self.loaded = Loaded(files, manifests, contents)
+                self.loaded = Loaded(files, Files(contents.columns, manifests), contents)
         return self.loaded
 
     def manifest_files(self) -> tuple[ManifestFile, ...]:
@@ -103,7 +103,7 @@ class Version:
 
     def manifests(self) -> Sequence[Manifest]:
         """Return the manifests in use. Raises what :meth:`load` raises."""
-        return self.load().manifests
+        return self.load().files.manifests
 
     def contents(self) -> VersionContents:
         """Return the version's files. Raises what :meth:`load` raises."""
@@ -113,7 +113,7 @@ class Version:
         """Update the cache's weights of manifests and contents for which more was derived since."""
         if self.loaded is None:
             return
-        for file, manifest in zip(self.loaded.manifest_files, self.loaded.manifests, strict=True):
+        for file, manifest in zip(self.loaded.manifest_files, self.loaded.files.manifests, strict=True):
             if manifest.derived.has_grown():
                 self.table.metadata.keep(file, manifest)
         if self.loaded.contents.derived.has_grown():
@@ -121,7 +121,7 @@ class Version:
 
     def files(self) -> Files:
         """Return the data files that a batch read of the version sees."""
-        return Files(self.contents().columns, self.manifests())
+        return self.load().files
 
     def hidden_files(self) -> Files | None:
         """Return the data files that no batch read sees. Return None without any."""
