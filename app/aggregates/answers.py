@@ -63,7 +63,7 @@ class AggregateRequest(FilteredRequest):
 
     @model_validator(mode="after")
     def _are_computed(self) -> Self:
-        # After all checks of form: a FilterError ends the validation of a request.
+        # Checked last, since a FilterError ends the validation of a request.
         for each in self.aggregates or ():
             if each.function not in _FUNCTIONS:
                 raise FilterError(

@@ -225,7 +225,7 @@ class BloomFindings:
 
     hash_functions: int
     size_bits: int
-    # Of absent values, measured; None if every value of the type is present.
+    # Measured share of absent values that pass. None if every value of the type is present.
     false_positive_rate: float | None
     expected_rate: float  # By its size and the number of distinct values.
     wasted_bytes: int  # Beyond what its hash functions need for these distinct values.

@@ -103,7 +103,7 @@ class RangeReader:
                 with self.readers.room(size, batch[0].whole.path):
                     read()
             except LimitExceededError as error:
-                # An error of these ranges alone: the caller decides what it means for their file.
+                # The error concerns these ranges alone: the caller decides what it means for their file.
                 answers.update((part, error) for merged in batch for part in merged.parts)
 
         def read_together(group: Sequence[MergedRange]) -> None:

@@ -51,10 +51,10 @@ class IndexedRange:
 
     Attributes:
         first: row id that the rows in the files count from.
-        row_count: of the range.
+        row_count: rows of the range.
         covered: the row ids for which the files are trusted.
-        paths: of the files.
-        nbytes: of all files together.
+        paths: paths of the files.
+        nbytes: total size of the files.
     """
 
     kind: str
