@@ -149,7 +149,7 @@ async def _catalog(request: Request, runtime: Shared) -> IcebergCatalog:
     )
 
 
-Catalog = Annotated[IcebergCatalog, Depends(_catalog)]
+_Catalog = Annotated[IcebergCatalog, Depends(_catalog)]
 
 
 @router.get("/v1/config")
@@ -227,7 +227,7 @@ async def iceberg_table(
     table: NamedTable,
     query: Annotated[LoadQuery, Query()],
     runtime: Shared,
-    catalog: Catalog,
+    catalog: _Catalog,
 ) -> Response:
     """Load the metadata of a table."""
     if_none_match = request.headers.getlist("if-none-match")
@@ -244,7 +244,7 @@ async def iceberg_table(
 
 
 @router.head(NAMESPACE_TABLE)
-async def iceberg_has_table(table: NamedTable, runtime: Shared, catalog: Catalog) -> Response:
+async def iceberg_has_table(table: NamedTable, runtime: Shared, catalog: _Catalog) -> Response:
     """Confirm that a table exists."""
     await runtime.run(lambda: catalog.check_table(table))
     return Response(status_code=204)
@@ -255,14 +255,14 @@ async def iceberg_plan(
     table: NamedTable,
     body: Annotated[PlanScanBody, Depends(JsonBody(PlanScanBody))],
     runtime: Shared,
-    catalog: Catalog,
+    catalog: _Catalog,
 ) -> Response:
     """Plan a scan. A large plan is fetched in tasks."""
     return await runtime.answer(lambda: catalog.plan(table, body.to_question()))
 
 
 @router.get(NAMESPACE_TABLE + "/plan/{plan_id}")
-async def iceberg_fetch_plan(table: NamedTable, plan_id: str, runtime: Shared, catalog: Catalog) -> Response:
+async def iceberg_fetch_plan(table: NamedTable, plan_id: str, runtime: Shared, catalog: _Catalog) -> Response:
     """Plan the same scan of the same snapshot once more."""
     return await runtime.answer(lambda: catalog.fetch_plan(table, plan_id))
 
@@ -279,7 +279,7 @@ async def iceberg_tasks(
     table: NamedTable,
     body: Annotated[FetchTasksBody, Depends(JsonBody(FetchTasksBody))],
     runtime: Shared,
-    catalog: Catalog,
+    catalog: _Catalog,
 ) -> Response:
     """Fetch the tasks of a part of a plan."""
     return await runtime.answer(lambda: catalog.fetch_tasks(table, body.plan_task))
@@ -290,7 +290,7 @@ async def iceberg_metrics(
     table: NamedTable,
     _: Annotated[MetricsBody, Depends(JsonBody(MetricsBody))],
     runtime: Shared,
-    catalog: Catalog,
+    catalog: _Catalog,
 ) -> Response:
     """Accept a client's report, which is only counted as a request."""
     await runtime.run(lambda: catalog.check_table(table))
