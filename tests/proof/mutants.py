@@ -1,7 +1,7 @@
 """``python -m tests.proof.mutants``: plants wrong skips into the planner, and sees whether tests find them.
 
 Each mutant is one change in a copy of the tree, of a line or two. It is found if a test of ``make test``
-fails. Those that hold plans against rows run first; where they pass, the tests of what plans.
+fails. Those of the module run first, then those that hold plans against rows, then those of what plans.
 """
 
 from __future__ import annotations
@@ -396,7 +396,7 @@ def main() -> int:
         for mutant in chosen:
             started = time.monotonic()
             source = mutant.plant(tree)
-            finder = _finder(tree)
+            finder = _finder(tree, mutant)
             (tree / "app" / mutant.path).write_text(source)
             missed += finder is None
             seconds = time.monotonic() - started
@@ -405,10 +405,12 @@ def main() -> int:
     return 1 if missed else 0
 
 
-def _finder(tree: Path) -> str | None:
-    """Return the first test that fails; None if none does."""
+def _finder(tree: Path, mutant: Mutant) -> str | None:
+    """Return the first test that fails. Return None if none does."""
     environment = {**os.environ, "PYTHONPATH": f"{tree}:{tree / 'client'}", "PYTHONDONTWRITEBYTECODE": "1"}
-    for part in _ROUNDS:
+    module = Path("tests", mutant.path)
+    mirror = module.with_name(f"test_{module.name}")
+    for part in ((str(mirror),), *_ROUNDS) if (tree / mirror).exists() else _ROUNDS:
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", MARKS, *part]
         ran = subprocess.run(  # noqa: S603 - ours
             command, cwd=tree, env=environment, capture_output=True, text=True, check=False
