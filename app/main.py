@@ -162,8 +162,8 @@ class _Parts:
 def create_app(settings: Settings | None = None, service: IndexService | None = None) -> FastAPI:
     """Create the application, which answers once it has been started.
 
-    ``service``: default: made from the settings. Closed when the application stops. Raises SettingsError if
-    the settings cannot be used.
+    ``service``: by default made from the settings. It is closed when the application stops. Raises
+    SettingsError if the settings cannot be used.
     """
     settings = settings or Settings.load()
     parts = _Parts.of(settings, service)

@@ -125,7 +125,7 @@ NO_OBSERVER: Final = Observer()
 _observer: ContextVar[Observer] = ContextVar("observer", default=NO_OBSERVER)
 
 observer = _observer.get
-"""Returns the observer of the present work."""
+"""Function that returns the observer of the present work."""
 
 
 @contextmanager

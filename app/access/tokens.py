@@ -41,10 +41,10 @@ from app.errors import SettingsError
 from app.storage.stores import local_files
 
 EVERYTHING: Final = "*"
-"""Stands for every warehouse."""
+"""Name that stands for every warehouse."""
 
 SECRET_PREFIX: Final = "pix_"  # noqa: S105 - what all secrets begin with
-"""Lets scanners of source code and logs recognize a secret."""
+"""Prefix that lets scanners of source code and logs recognize a secret."""
 
 _SECRET_BYTES: Final = 32
 _LOOKED_UP: Final = 8

@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 
 _log = logging.getLogger("paimon_index")
 
-# Most answers are ready before it would pay to watch for their callers' disconnect.
+# Most answers are ready within this time, before the disconnect of their callers is watched for.
 _UNWATCHED_SECONDS = 0.05
 
 

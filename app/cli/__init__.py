@@ -25,7 +25,7 @@ _COMPLETION: Final = "_PAIMON_INDEX_COMPLETE"
 _COMPLETION_OPTIONS: Final = ("--install-completion", "--show-completion")
 
 _ALSO: Final = {"aggregate": "count"}
-"""The HTTP API's names of commands."""
+"""Commands by the HTTP API's names for them."""
 _REMOVED: Final = {
     "orphans": "the engine removes unreferenced files: in Spark CALL "
     "sys.remove_orphan_files(table => 'db.t'), where dry_run => true counts them; in Flink the action "
@@ -63,8 +63,12 @@ _COMMANDS: Final = {
         "Evaluate a filter on index files: which data files can be skipped, which rows can match?",
     ),
     "build": _Command("build", "Build the index file of one data file."),
-    "verify": _Command("build", "Verify an index file against its data: no matching row is pruned."),
-    "advise": _Command("advise", "Advise on the indexes of a table, or of the values that a data file has."),
+    "verify": _Command(
+        "build", "Verify an index file against its data file: it prunes no matching row and lists no other."
+    ),
+    "advise": _Command(
+        "advise", "Advise on the indexes of a table, or on indexes for the values of a data file."
+    ),
     "what-if": _Command("advise", "Try indexes on some data files: how many files would they skip?"),
     "job": _Command("job", "Run a Spark job over a table: build-index, upsert, delete, audit, plan."),
     "token": _Command("token", "Create tokens for callers: token new."),
@@ -107,7 +111,7 @@ def _program(commands: tuple[str, ...]) -> typer.Typer:
 
 
 def _imported(name: str) -> ModuleType:
-    """Import without looking for garbage, which among so much that stays takes a sixth of the time."""
+    """Import a module with the garbage collector off, which would take a sixth of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""``advise`` and ``what-if``: indexes that pay on a table or data file, and files that new ones skip."""
+"""``advise`` and ``what-if``: advice on the indexes of a table or data file, and trials of new indexes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def advise(
     schema: SchemaOption = None,
     columns: TypesOption = None,
 ) -> object:
-    """Advise on the indexes of a table, or of the values that a data file has."""
+    """Advise on the indexes of a table, or on indexes for the values of a data file."""
     if (table is None) == (data is None):
         raise RequestError("advise takes a table, such as sales.orders, or --data and a data file")
     if data is not None:

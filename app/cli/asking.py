@@ -1,8 +1,8 @@
 """Commands whose options are members of the request that they make.
 
 The request, such as those of :mod:`app.planning.request.requests`, defines type and help of each option. A
-member that is an object, or a list of objects, is written as JSON. A filter may be. A command selects
-members, and adds options of its own for members that are hard to write as JSON.
+member that is an object, or a list of objects, is written as JSON. A filter is JSON or text. A command
+selects members, and adds options of its own for members that are hard to write as JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``build`` and ``verify``: the index file of a data file, built or checked against its rows."""
+"""``build`` and ``verify``: commands that build the index file of a data file, or check it."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def verify(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Verify an index file against its data: no matching row is pruned."""
+    """Verify an index file against its data file: it prunes no matching row and lists no other."""
     path = index or data.with_name(f"{data.name}.index")
     content = read_file(path)
     file = DataFile.open(data)

@@ -126,7 +126,7 @@ class JobOptions(WarehouseOptions):
 
 
 class _OnStandardError(logging.Handler):
-    """Prints what jobs announce. Rich replaces standard error while it shows a progress bar."""
+    """Prints log lines of jobs. Rich replaces standard error while it shows a progress bar."""
 
     def emit(self, record: logging.LogRecord) -> None:
         typer.echo(printable(record.getMessage()), err=True)
@@ -145,7 +145,7 @@ def _group() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexChoice:
-    """The indexes that a job builds or removes, and the files that it takes."""
+    """The indexes that a job builds or removes, and the files that it includes."""
 
     options: Annotated[
         list[str] | None,
@@ -320,7 +320,7 @@ def audit_command(
     ] = None,
     job: JobOptions,
 ) -> None:
-    """Prove that no file index of a table hides a row. The exit status is 1 if one is wrong."""
+    """Verify the file indexes of a table against its rows. The exit status is 1 if one is wrong."""
     opened = job.table(table)
     chosen = None if not partitions else list(map(parse_partition, partitions))
     with job.spark() as spark, progress("proving", len(opened.latest().files())) as advance:

@@ -139,7 +139,7 @@ class Opened:
 
 
 def parse_warehouse(text: str) -> tuple[str, str]:
-    """Name and URL from ``name=url``, a URL or a directory."""
+    """Split ``name=url`` into name and URL. A URL or a directory alone gets a default name."""
     named = _NAMED.fullmatch(text)
     name, url = named.groups() if named else (_UNNAMED, text)
     return name, url

@@ -1,4 +1,4 @@
-"""Answers on the terminal: the service's JSON, tables for people, and explanations of decisions."""
+"""Printing of answers: as the service's JSON, as tables, and as explanations of decisions."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _SHOWN_FINDINGS: Final = 3
 
 
 class InWords(NamedTuple):
-    """An answer, and the function that prints it for people."""
+    """An answer, and the function that prints it as readable text."""
 
     answer: object
     print_words: Callable[[Any], None]
 
 
 def print_answer(answer: object, *, as_json: bool) -> None:
-    """Print an answer as the service's JSON on one line, or for people."""
+    """Print an answer as the service's JSON on one line, or as readable text."""
     answer, print_words = answer if isinstance(answer, InWords) else (answer, print_members)
     if as_json:
         sys.stdout.write(write_json(answer).decode() + "\n")
@@ -48,7 +48,7 @@ def print_answer(answer: object, *, as_json: bool) -> None:
 
 def plain(answer: object) -> Any:
     """Convert an answer to plain JSON values, as a caller of the service reads it."""
-    # Tables are printed from the JSON, so that people and programs see equal values.
+    # Tables are printed from the JSON, so that both forms show equal values.
     return read_json(write_json(answer))
 
 

@@ -1,4 +1,4 @@
-"""``serve``, ``demo`` and ``openapi``: the HTTP service, with sample tables, and its contract."""
+"""``serve``, ``demo`` and ``openapi``: the HTTP service, a demo with sample tables, and the contract."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def show_banner(settings: Settings, service: IndexService) -> None:
 
 
 def explorer_place(settings: Settings) -> str:
-    """Return the address of the explorer for people on this machine."""
+    """Return the address at which a browser on this machine finds the explorer."""
     if not settings.port:
         return "/ui at the address that the line below names"
     return f"{address_of(settings)}/ui"

@@ -1,4 +1,4 @@
-"""Questions about a table, answered without a server. ``count`` also without data."""
+"""Questions about a table, answered without a server. ``count`` uses indexes and statistics alone."""
 
 from __future__ import annotations
 

@@ -337,7 +337,7 @@ def _read_optimized(version: Version) -> Version:
 
 
 def _age(version: Version) -> Mapping[str, str]:
-    """Return properties of ``table$ro`` that tell how old it is.
+    """Return properties of ``table$ro`` that state its age.
 
     Omitted rows are counted as files have them, each version and deletion of a row once. The time is the
     least recent full compaction among buckets with omitted rows, by the writer's clock, whose time zone is

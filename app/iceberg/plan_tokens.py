@@ -58,7 +58,7 @@ class PlanQuestion:
     min_rows: Number | None = None
     # Names of columns to return counts and bounds of.
     statistics: tuple[str, ...] = ()
-    # Only rows appended since; None for all rows.
+    # Only rows appended after this snapshot; None for all rows.
     start_snapshot_id: Number | None = None
 
 

@@ -1,6 +1,6 @@
 """Refuses tables and plans that Iceberg's clients would misread, with the reason and a way out.
 
-A table is refused for its schema. A plan, for the files that it keeps.
+A table is refused for its schema, a plan for the files that it keeps.
 
 ============================================  ===================================================
 refused                                       why

@@ -4,7 +4,7 @@ Each is a function of a Spark session and a :class:`JobTable`. The driver reads 
 read data files with this package, which Spark's workers must therefore be able to import.
 
 Every job may also raise JobError (a task failed, or Spark gave up), CommitConflictError (other commits kept
-coming in between) and PaimonIndexError (the table cannot be read). The table then is unchanged.
+coming in between) and PaimonIndexError (the table cannot be read). Then the table is unchanged.
 """
 
 from app.jobs.audit import AuditReport, audit

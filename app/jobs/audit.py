@@ -1,4 +1,4 @@
-"""``audit``: verifies that no file index of a table hides a row, and measures how well indexes work.
+"""``audit``: verifies the file indexes of a table against its rows, and measures how well they work.
 
 Tasks read the indexed columns of a data file and its index, and look values up in it as ``paimon-index
 verify`` does. Nothing is written.
@@ -26,11 +26,11 @@ class AuditedColumn:
     """Findings about the indexes of one kind on one column, summed over all files.
 
     Attributes:
-        column: its name in the files, or ``column[key]``.
+        column: name of the column in the files, or ``column[key]``.
         distinct: sum of the distinct values of each file.
         lost: files whose index hides a row.
-        false_positive_rates: of bloom filters, measured: one for each file that allows it.
-        expected_rates: of bloom filters, computed from their size.
+        false_positive_rates: measured rates of bloom filters, one for each file that allows it.
+        expected_rates: rates of these bloom filters, computed from their sizes.
     """
 
     column: str
@@ -93,7 +93,7 @@ def audit(
     sample: int | None = None,
     advance: Advance = ignore_progress,
 ) -> AuditReport:
-    """Verify the file indexes of a table, in ``partitions`` or all, with up to ``sample`` values of each."""
+    """Verify the file indexes of some or all partitions, each index with at most ``sample`` values."""
     version = table.latest()
     entries = list(chosen_entries(version, partitions))
     files = {

@@ -57,11 +57,11 @@ class IndexCounts:
     """Outcome for one index of one column, in numbers of files.
 
     Attributes:
-        column: its present name, or ``column[key]``.
-        declared: the options of the table or of the job name it.
-        built: files for which it was built or rebuilt.
-        kept: files that had and keep it.
-        taken_off: files that lost it.
+        column: present name of the column, or ``column[key]``.
+        declared: True if options of the table or of the job name the index.
+        built: files whose index was built or rebuilt.
+        kept: files that keep the index that they had.
+        taken_off: files that lost the index.
     """
 
     kind: str
@@ -104,15 +104,16 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
 ) -> IndexReport:
     """Build the file indexes of a table, in addition to those that its files have.
 
-    ``partitions``: restricts the job to these, by partition column.
+    ``partitions``: the only partitions to include, each as values by column.
     ``advised``: adds the indexes that the values of the largest file suggest.
     ``take_off``: column and kind of each index that files lose.
     ``missing_only``: skips files that have any index.
-    ``rebuild``: includes files that have the declared indexes.
-    ``anyway``: commits even if an index is larger than the data files next to it.
+    ``rebuild``: builds declared indexes again in files that have them.
+    ``anyway``: commits even if an index takes more bytes than its data files.
 
-    Raises JobError if an index is larger than that. Nothing is committed. Bloom filters, whose size follows
-    from the options, are refused before the first task. Notes of the error are options to add.
+    Raises JobError if an index takes more bytes than its data files. Nothing is committed then. Bloom
+    filters, whose size follows from the options, are refused before the first task. Each note of the error
+    is an option to add.
     """
     committer, version = table.committer(), table.latest()
     entries = list(chosen_entries(version, partitions))
@@ -150,7 +151,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
 
 @dataclass(frozen=True, slots=True)
 class _Build:
-    """Tasks of one job, by the number of their file among ``entries``."""
+    """The build of one job. ``tasks`` has its tasks by the number of their file in ``entries``."""
 
     table: JobTable
     version: Version
@@ -169,7 +170,11 @@ class _Build:
     def run(
         self, spark: SparkSession, committer: Committer, run: JobRun, advance: Advance
     ) -> tuple[list[BuiltFile], list[BuiltFile], int, int | None]:
-        """Build and commit. Return all results, the committed ones, the number of lost ones, the snapshot."""
+        """Build and commit.
+
+        Return all results, the results that were committed, the number of files that other commits removed
+        first, and the id of the new snapshot, if any.
+        """
         writing = self.table.writing
         # The longest tasks go first, so that none runs alone at the end.
         ordered = sorted(self.tasks.values(), key=lambda task: -task.file.row_count)
@@ -258,7 +263,7 @@ def _tasks(
 
 
 def _expected_sizes(entry: ManifestEntry, task: BuildTask, *, reads_all: bool) -> dict[tuple[str, str], int]:
-    """Return the bytes of the bloom filters that a task will build at least, by column and kind."""
+    """Return the bytes of the bloom filters that a task is sure to build, by column and kind."""
     is_known = reads_all or task.file.side_path is None
     before = task.indexes_before() if is_known else frozenset()
     expected = {}
@@ -404,7 +409,7 @@ def _with_new_identity(entry: ManifestEntry) -> ManifestEntry:
 def commit_replacements(
     committer: Committer, pairs: Sequence[tuple[ManifestEntry, ManifestEntry]]
 ) -> tuple[int | None, list[ManifestEntry]]:
-    """Replace the entries that are still live. Return the new snapshot, if any, and the others."""
+    """Replace live entries. Return the id of the new snapshot, if any, and the entries that are not live."""
     pending = [(old, new) for old, new in pairs if old != new]
     overtaken: list[ManifestEntry] = []
     for _ in range(_COMMITS):

@@ -69,10 +69,10 @@ class BuildTask:
 
 @dataclass(frozen=True, slots=True)
 class BuiltFile:
-    """Outcome for one file. ``is_new`` is false if its index stays as and where it is.
+    """Outcome for one file. ``is_new`` is false if the index of the file is unchanged.
 
     ``before``: column and kind of each index that the file had. ``built``: bytes of each index that was
-    built, by column and kind. ``size_bytes``: bytes of the container. 0 if no index remains.
+    built, by column and kind. ``size_bytes``: bytes of the new container, 0 if there is none.
     """
 
     number: int
@@ -85,7 +85,7 @@ class BuiltFile:
 
     @property
     def sizes_of_new(self) -> dict[tuple[str, str], int]:
-        """Bytes of each index that the file did not have."""
+        """Bytes of each index that the file did not have before, by column and kind."""
         return {index: size for index, size in self.built.items() if index not in self.before}
 
 

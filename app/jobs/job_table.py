@@ -108,7 +108,7 @@ def local_file(warehouse: Warehouse, path: str) -> Iterator[Path]:
     if (place := warehouse.local_path(path)) is not None:
         yield place
         return
-    # Named, since the standard library may take the current directory instead of one that is missing.
+    # A directory is given: without one, the standard library may take the current directory.
     parent = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - a private directory is made in it
     directory = Path(tempfile.mkdtemp(prefix="paimon-index-job-", dir=parent))
     try:

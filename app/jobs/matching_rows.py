@@ -1,8 +1,8 @@
 """Rows that meet a condition, by their position in their file.
 
 Files of one schema are read together, in the columns and types that they were written with. Spark then casts
-these to the table's. A column is found by its field id. CHAR columns are padded as Spark pads them. One task
-reads all rows of a file, so that positions need no shuffle.
+the columns to the table's types. A column is found by its field id. CHAR columns are padded as Spark pads
+them. One task reads all rows of a file, so that positions need no shuffle.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``plan``: one filter over the files of very many manifests, by tasks with the service's own planner.
 
-A task plans one manifest. That manifest and those that remove files, which every worker reads once, decide
-which of its files are live. Everything else that a plan needs about a file of an append table is in its
+A task plans one manifest. Its live files follow from this manifest and from all manifests that remove files,
+which every worker reads once. Everything else that a plan needs about a file of an append table is in its
 own entry. Files of other tables are merged with each other, so those tables are refused.
 """
 
@@ -66,7 +66,7 @@ class PlanReport:
 
     Attributes:
         snapshot_id: id of the version. None for a table that was never written to.
-        manifests: number of planned manifests: those with partitions that the filter allows.
+        manifests: number of planned manifests, without manifests whose partitions the filter excludes.
         rows_selected: rows of the kept files, without deleted ones.
         files: the kept files in the order of manifests: ``path``, ``partition`` (JSON), ``bucket``,
             ``schema_id``, ``file_size``, ``row_count``, ``selected_rows``, ``residual`` (the filter has to be

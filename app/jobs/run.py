@@ -35,7 +35,7 @@ RETRYING: Final = tenacity.Retrying(
     before_sleep=tenacity.before_sleep_log(_log, logging.INFO),
     reraise=True,
 )
-"""Starts a job again after another commit came in between."""
+"""Policy that starts a job again after another commit came in between."""
 _RUNNING: Final = ("RUNNING", "UNKNOWN")
 _SUCCEEDED: Final = "SUCCEEDED"
 
@@ -133,7 +133,7 @@ class FilesOfRun:
 class WrittenFiles:
     """Removes files if the block raises. Files that were never written are ignored.
 
-    ``paths``: under names that only this run uses. More may come while the block lasts. ``is_committing``:
+    ``paths``: files with names that only this run uses, listed once the block has raised. ``is_committing``:
     set by the block when it begins to commit.
     """
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("paimon_index.jobs")
 _BYTES_OF_ASSIGNER: Final = 1 << 20
 _NO_STATISTICS: Final = 1 << 62
-"""Spark estimates rows without statistics as the largest number that it has."""
+"""Least estimate without statistics: Spark then estimates the largest number that it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ def upsert(
     partitions and of the rows in them, unless the table has a sequence field. ``row_kind_column``: an extra
     column with ``+I``, ``+U``, ``-U`` or ``-D``. The last two delete the key. ``parallelism``: channels of
     assigners of dynamic buckets, unless the table sets them. Default: one for each MiB of rows, as Spark
-    estimates them, with a local master at most one for each core, and elsewhere at most as in the engine: the
-    larger of ``spark.default.parallelism`` and ``spark.sql.shuffle.partitions``.
+    estimates them. With a local master there is at most one for each core. Elsewhere the engine's limit
+    holds: the larger of ``spark.default.parallelism`` and ``spark.sql.shuffle.partitions``.
     """
     version = table.latest()
     fitted(rows, Target.of(table, version, has_kinds=row_kind_column is not None), row_kind_column)
@@ -111,8 +111,8 @@ def rows_from_files(
 ) -> DataFrame:
     """Read files into rows for :func:`upsert`.
 
-    ``data_format``: Spark's name for it. Columns of formats without types, such as ``csv`` and ``json``, are
-    read in the table's types. A value of another type is an error.
+    ``data_format``: Spark's name of the format. Columns of formats without types, such as ``csv`` and
+    ``json``, are read in the table's types. A value of another type is an error.
     """
     target = Target.of(table, table.latest(), has_kinds=row_kind_column is not None)
     return read_rows(

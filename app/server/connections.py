@@ -115,11 +115,12 @@ class PunctualProtocol(H11Protocol):
 
     The state of the application's lifespan has three settings. An answer of which nothing is taken for
     ``untaken_seconds`` is aborted. If all untaken answers together exceed about ``untaken_bytes``, the oldest
-    is. ``refuse_unread`` answers requests that waited for the event loop for too long.
+    is aborted. ``refuse_unread`` answers requests that waited for the event loop for too long.
 
-    ``head_seconds``: from the connection's start, or a later request's first byte. ``patience_seconds``:
-    answers are not aborted for others before. ``unread_seconds``: age at which an unread request is refused.
-    ``few_requests``: requests in flight, or unread for too long in a row, up to which none is refused.
+    ``head_seconds``: time for a head, from the connection's start or a later request's first byte.
+    ``patience_seconds``: age below which no answer is aborted for others. ``unread_seconds``: age at which an
+    unread request is refused. ``few_requests``: requests in flight, or unread for too long in a row, up to
+    which none is refused.
     """
 
     head_seconds: ClassVar[float] = 20.0

@@ -28,7 +28,7 @@ from typing import BinaryIO, Final
 from app.errors import SettingsError
 
 VARIABLE: Final = "PAIMON_INDEX_WORKERS_DIRECTORY"
-"""Passes the directory to child processes; not a setting."""
+"""Environment variable that passes the directory to child processes. It is not a setting."""
 
 _MEMORY_DIRECTORY: Final = "/dev/shm"  # noqa: S108 - a private directory is made in it
 # Time limit for all other processes together.
@@ -42,7 +42,7 @@ def shared_directory() -> Iterator[Path]:
 
     Raises SettingsError if no place can be written to.
     """
-    # Named, since the standard library may take the current directory instead of one that is missing.
+    # A directory is given: without one, the standard library may take the current directory.
     for parent in (_MEMORY_DIRECTORY, os.environ.get("TMPDIR") or "/tmp"):  # noqa: S108 - as above
         with suppress(OSError):
             # Shared memory first: a container may have no other writable place.

@@ -79,7 +79,7 @@ class Stopping:
         if multiprocessing.parent_process() is None:
             return bool(self._received)
         # A terminal signals workers and their parent, which then signals them again. Linux sends SIGINT as
-        # each thread of a killed parent ends. So a worker goes by a second SIGTERM alone.
+        # each thread of a killed parent ends. So in a worker only a second SIGTERM counts.
         return number == signal.SIGTERM and number in self._received
 
     def _begin(self, number: int) -> None:
@@ -121,7 +121,7 @@ class WorkerSupervisor(Multiprocess):
         super().keep_subprocess_alive()
 
     def _is_awake(self, worker: Process) -> bool:
-        """Wait until a worker answers or ends, or kills it for its silence. Return False after a signal.
+        """Wait until a worker answers or ends. Kill a silent one. Return False after a signal.
 
         uvicorn waits in one call: a signal would be noticed only after a worker has started. A worker's end
         does not close the pipe, whose other side this process holds as well.

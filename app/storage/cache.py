@@ -106,7 +106,7 @@ class ByteCache(Generic[_Item]):
 
     ``capacity_bytes``: weight of all objects together. 0 caches nothing, and still shares loads.
     ``weigh``: returns the bytes of an object.
-    ``lighten``: returns what stays of an object when room is needed first. None to evict it.
+    ``lighten``: returns a smaller object to keep when room is needed, or None to evict the object.
     ``room``: shared with other caches. Its capacity then replaces this one's.
     ``clock``: returns seconds.
     """
@@ -226,7 +226,7 @@ class ByteCache(Generic[_Item]):
         return int(self._objects.currsize)
 
     def shrink(self, weight: int, *, unused_seconds: float = 0) -> None:
-        """Evict objects until the rest weighs at most ``weight``. Spares those used in the last seconds."""
+        """Evict objects down to ``weight`` bytes, but none used within the last ``unused_seconds``."""
         with self._lock:
             self._make_room(weight, unused_seconds)
 

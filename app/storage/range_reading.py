@@ -158,7 +158,7 @@ class RangeReader:
         return {part: content[part.offset - start : part.end - start] for part in merged.parts}
 
     def _refusal(self, file_range: FileRange, places: _Places) -> PaimonIndexError | None:
-        """Return the error of a range that may not be read. Otherwise enters its file into ``places``."""
+        """Return the error of a range that may not be read. Otherwise enter its file into ``places``."""
         path, offset, length = file_range
         if offset < 0 or length < 0:
             return StorageError(f"bytes {offset} to {file_range.end} of {path} are not a range", path=path)

@@ -19,7 +19,7 @@ _Loaded = TypeVar("_Loaded")
 # Handing a load over to another thread takes longer than a load from memory, and less than one from a disk.
 _QUICK_SECONDS: Final = 0.002
 
-# Loads judged together at least: the first may have to wait for memory from the system.
+# Least number of loads to judge by: the first may have to wait for memory from the system.
 _FEWEST_ALONE: Final = 8
 
 
@@ -103,7 +103,7 @@ class Readers:
 
     def begin(self, work: Callable[[], _Loaded]) -> Future[_Loaded]:
         """Run work in a thread, under this request's deadline and cancellation."""
-        # Claims of its own: else it would be refused, and not wait, while other parts hold memory.
+        # As separate work: otherwise its claims are refused, instead of waiting, while other parts have some.
         with apart():
             return self._pool.submit(copy_context().run, work)
 

@@ -85,7 +85,7 @@ class RetryPolicy:
     ) -> _Result:
         """Return the result of ``operation``, an operation of ``kind`` on ``path``.
 
-        ``first``: the first attempt, if it was made in a batch. Its error counts as one here.
+        ``first``: the first attempt, if it was made in a batch. Its error counts as if raised here.
 
         Raises FileMissingError if storage reports that the file does not exist. Raises DeadlineExceededError
         if time ran out, or would before the next attempt, or the caller left. Raises StorageError if every
@@ -104,7 +104,7 @@ class RetryPolicy:
                 raise
             except Exception as error:
                 if is_missing(error):
-                    # Its maker may keep the error, whose frames hold everything that their callers loaded.
+                    # A library may keep the error, and the traceback holds what the callers have loaded.
                     error.__traceback__ = None
                     raise FileMissingError(f"there is no file {path}", path=path) from error
                 attempts_made, first = attempts_made + 1, None

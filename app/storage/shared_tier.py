@@ -113,7 +113,7 @@ class SharedTier:
         self._pool = ThreadPoolExecutor(_WRITERS, thread_name_prefix="shared cache")
         self._pending: set[Future[None]] = set()
         self._is_closed = False
-        # Time before which each is not looked up again.
+        # By name of an absent object: the time before which it is not looked up again.
         self._absent: dict[str, float] = {}
         self._damaged: set[str] = set()
         self._present: set[str] = set()

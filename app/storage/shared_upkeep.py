@@ -1,4 +1,4 @@
-"""Removal of old objects of a shared cache. Their use is not recorded. Objects in use are written again."""
+"""Removal of old objects of a shared cache, used or not. Objects that are needed are written again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Pruned:
 def prune_shared(store: Warehouse, before: dt.datetime, *, is_tried: bool) -> Pruned:
     """Remove objects and drafts of all formats that were written before a time.
 
-    ``is_tried``: only counts them. Raises StorageError if the store failed.
+    ``is_tried``: counts the objects without removing them. Raises StorageError if the store failed.
     """
     writing = Writing(store)
     counts = {True: [0, 0], False: [0, 0]}

@@ -31,7 +31,7 @@ class Tiers:
     def entry(self, warehouse: str, path: str, size: int | None, form: str) -> TierEntry | None:
         """Return the entry of something derived from a file. Return None without tiers.
 
-        ``warehouse``: URL, equal in every process. ``size``: bytes of the file, if metadata state them.
+        ``warehouse``: its URL, equal in every process. ``size``: bytes of the file, if metadata state them.
         ``form``: kind and version of the derived columns.
         """
         if self.directory is None and self.store is None:

@@ -114,7 +114,7 @@ class Warehouse:
             return None
 
     def read_immutable(self, path: str, size: int) -> bytes:
-        """Read an immutable file, from the disk tier where it is there.
+        """Read an immutable file, from the disk tier if that has a copy.
 
         Only for names that no other file ever gets. Content of another length than ``size`` is not kept.
         """
@@ -177,9 +177,9 @@ class Warehouse:
     ) -> list[bytes | PaimonIndexError]:
         """Read many ranges in parallel, joining close ones of one file into one call.
 
-        Return for each range its bytes, fewer at the end of a file, or an error: one of :meth:`read`, or
-        that of an invalid range or one above ``max_file_bytes``. The disk tier may keep ranges of immutable
-        files.
+        Return for each range its bytes, fewer at the end of a file, or an error: one that :meth:`read`
+        raises, or that the range is invalid or longer than ``max_file_bytes``. The disk tier may keep ranges
+        of immutable files.
         """
         file_ranges = [FileRange(*file_range) for file_range in ranges]
         disk = self._disk if immutable else None
@@ -215,7 +215,7 @@ class Warehouse:
         return sorted({name for name, _ in self.entries(directory)})
 
     def entries(self, directory: str) -> list[tuple[str, bool]]:
-        """List names right below a directory, with True for directories. Links are not."""
+        """List names right below a directory, with True for directories. Links count as files."""
         try:
             return self.ask(StorageOperation.LIST, directory, lambda store, place: store.entries(place))
         except FileMissingError:
@@ -240,8 +240,8 @@ class Warehouse:
     def path_of(self, location: str) -> str:
         """Return the path within the warehouse of a directory that callers name by URL or absolute path.
 
-        Raises NotFoundError outside the warehouse, RequestError for no URL, or ``..``, ``.`` or empty
-        segments.
+        Raises NotFoundError if it is outside the warehouse. Raises RequestError if it is not a URL, or has
+        ``..``, ``.`` or empty segments.
         """
         # User and password do not identify a place. A file URL has none, so any that it names is an error.
         is_file = location.lower().startswith(("file:", "local:"))

@@ -58,9 +58,9 @@ class Account(Background):
     """Counts one request's events for the process, and for its log line.
 
     Attributes:
-        began: on the clock of :func:`time.perf_counter`.
+        began: start of the request on the clock of :func:`time.perf_counter`.
         phases: seconds by phase. Each second counts for the innermost one.
-        storage_calls: including retries.
+        storage_calls: number of calls, including retries.
         spans: None if requests are not traced.
     """
 

@@ -1,4 +1,4 @@
-"""The service's log: one line per event, as JSON, or as text for people at a terminal.
+"""The service's log: one line per event, as JSON, or as text for a terminal.
 
 Lines of libraries, including uvicorn, take the same form. Text from callers or storage cannot break a line in
 two. Locations of storage and tokens are always omitted. Messages of exceptions, which may quote a filter's
@@ -83,7 +83,7 @@ def event_record(logger: str, level: int, event: str, members: Mapping[str, Any]
 class LineFormatter(logging.Formatter):
     """Formats records, with members (:func:`event_record`) or with a text alone.
 
-    ``as_text``: for people instead of JSON. ``with_messages``: includes exceptions' messages.
+    ``as_text``: formats readable text instead of JSON. ``with_messages``: includes exceptions' messages.
     """
 
     def __init__(self, *, as_text: bool, with_messages: bool) -> None:
@@ -141,7 +141,7 @@ def _to_json(event: Mapping[str, Any]) -> str:
 
 
 def _to_text(event: dict[str, Any]) -> str:
-    """Format a line for people. No text can begin another line or move a terminal's cursor."""
+    """Format a line as readable text. No text can begin another line or move a terminal's cursor."""
     head = [event.pop(name) for name in ("timestamp", "level", "logger", "event")]
     trace = event.pop("exception", "").rstrip("\n")
     members = "".join(f" {name}={_shown(value)}" for name, value in event.items())

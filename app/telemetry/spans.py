@@ -1,6 +1,6 @@
 """A span for each request, with child spans for its phases and calls to storage.
 
-Names: ``resolve``, ``load``, ``evaluate``, ``encode``, ``storage read``. Method and route for the request.
+Names: ``resolve``, ``load``, ``evaluate``, ``encode``, ``storage read``; method and route for the request.
 Attributes have sizes and counts, and the last segment of paths only.
 """
 

@@ -70,7 +70,7 @@ def load(content: bytes) -> list[Metric]:
 
 
 def merge(living: Sequence[Iterable[Metric]], ended: Sequence[Iterable[Metric]] = ()) -> list[Metric]:
-    """Merge families by name, of ended processes only counters and histograms."""
+    """Merge families by name. Ended processes contribute only counters and histograms."""
     merged: dict[str, Metric] = {}
     values: dict[str, dict[tuple[str, tuple[tuple[str, str], ...]], float]] = {}
     for families, is_alive in chain(product(living, (True,)), product(ended, (False,))):

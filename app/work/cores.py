@@ -38,7 +38,7 @@ _line: ContextVar[str | None] = ContextVar("line", default=None)
 class _Line:
     """Threads of one warehouse that compute or wait. Handing a core to a waiting thread releases its lock."""
 
-    seconds: float = 0.0  # Computed so far.
+    seconds: float = 0.0  # Time computed so far.
     computing: int = 0
     resuming: deque[threading.Lock] = field(default_factory=deque)
     beginning: list[threading.Lock] = field(default_factory=list)
@@ -56,7 +56,7 @@ class _Turn:
 
     @property
     def computed(self) -> float:
-        """Seconds of the line, including this turn."""
+        """Seconds that the line has computed, including this turn."""
         return self.line.seconds + time.monotonic() - self.since
 
 

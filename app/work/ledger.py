@@ -110,7 +110,7 @@ _held: ContextVar[_Held | None] = ContextVar("held", default=None)
 
 
 def apart() -> AbstractContextManager[None]:
-    """Have the block claim as a piece of work of its own, unless the present work holds memory."""
+    """Count claims in the block as those of separate work, unless the present work holds memory."""
     held = _held.get()
     return bound(_held, held if held is not None and held.size else None)
 
@@ -245,8 +245,8 @@ class Ledger:
 
         ``path``: the file that the memory is for, if any.
         ``line``: the warehouse whose share it counts against.
-        ``most``: limit of all claims for this purpose, except a single one. More is refused at once. For
-        coroutines, which may not wait, and whose callers may be slow.
+        ``most``: limit of all claims for this purpose together, which a single claim may exceed. More is
+        refused at once. For coroutines, which may not wait, and whose callers may be slow.
 
         Raises LimitExceededError if the claim is larger than the room. Raises MemoryShortError if no room
         came free in time, or the process would exceed its limit.

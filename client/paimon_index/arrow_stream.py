@@ -60,7 +60,7 @@ class ArrowStream:
             )
 
     def _next_message(self) -> bytes | None:
-        """Take the first message from the buffer. None until it is complete."""
+        """Take the first message from the buffer. Return None until it is complete."""
         if len(self._buffer) < _PREFIX.size:
             return None
         mark, metadata_bytes = _PREFIX.unpack_from(self._buffer)
@@ -88,7 +88,7 @@ class ArrowStream:
 
 
 def _message_bytes(buffer: bytearray) -> int | None:
-    """Return the length of the first message. None until it is complete."""
+    """Return the length of the first message. Return None until it is complete."""
     # In a function of its own: the buffer cannot shrink while the reader lives.
     source = pa.BufferReader(buffer)
     try:

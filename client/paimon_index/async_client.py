@@ -124,7 +124,7 @@ async def _pieces(response: httpx.Response, attempts: Attempts) -> AsyncIterator
 
 
 async def _body(response: httpx.Response, attempts: Attempts, most_bytes: float = math.inf) -> bytes:
-    """Read a body, but stops behind the piece that exceeds ``most_bytes``."""
+    """Read a body, but stop after the piece that exceeds ``most_bytes``."""
     body = bytearray()
     try:
         async for piece in _pieces(response, attempts):

@@ -36,8 +36,8 @@ class Client(Endpoints):
     Tables are named ``warehouse.database.table``. :mod:`paimon_index.options` describes keyword arguments,
     :mod:`paimon_index.results` and :mod:`paimon_index.catalog` the results.
 
-    ``base_urls``: one or several of one service. A hash of the table chooses the one to ask. If it is down,
-    the next one is tried.
+    ``base_urls``: one or several URLs of one service. A hash of the table chooses the one to ask. If it is
+    down, the next one is tried.
     ``token``: secret of a bearer token.
     ``deadline_seconds``: time for an answer, all attempts together, or for a plan until its first files, and
     then for each further piece.
@@ -169,7 +169,7 @@ def _pieces(response: httpx.Response, attempts: Attempts) -> Iterator[bytes]:
 
 
 def _body(response: httpx.Response, attempts: Attempts, most_bytes: float = math.inf) -> bytes:
-    """Read a body, but stops behind the piece that exceeds ``most_bytes``."""
+    """Read a body, but stop after the piece that exceeds ``most_bytes``."""
     body = bytearray()
     try:
         for piece in _pieces(response, attempts):

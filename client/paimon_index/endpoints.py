@@ -62,7 +62,7 @@ class Endpoints:
 
     @endpoint
     def about(self) -> Call[catalog.About]:
-        """Name, version and paths of the service."""
+        """Return the name, version and paths of the service."""
         return _one(catalog.About, get("/"))
 
     @endpoint
@@ -173,8 +173,8 @@ class Endpoints:
     ) -> Call[results.ChangesAnswer]:
         """Return files that came and went, after a filter.
 
-        With ``from_token`` since the answer that gave it as ``next_from_token``. With ``from_snapshot_id``
-        between two versions, the later of which must be named too. Without both nothing has changed yet.
+        With ``from_token``, changes since the answer with it as ``next_from_token``. With
+        ``from_snapshot_id``, changes up to a later version, which must be named too. Without both, none.
         """
         body = {"from_snapshot_id": from_snapshot_id, **options}
         return _one(results.ChangesAnswer, post(under(table, "/changes"), body))
@@ -214,7 +214,7 @@ class Endpoints:
 
     @endpoint
     def cache(self) -> Call[dict[str, catalog.CacheState]]:
-        """State of each cache by its name."""
+        """Return the state of each cache by its name."""
         return _caches(get("/v1/cache"))
 
     @endpoint

@@ -22,7 +22,7 @@ InLists: TypeAlias = "Mapping[str, Sequence[Any] | pa.Array | pa.ChunkedArray]"
 
 
 class VersionOptions(TypedDict, total=False):
-    """A version of a table, by one of the first three at most, by none the latest.
+    """A version of a table, chosen by at most one of the first three members. Default: the latest.
 
     ``location`` is the URL of the table's directory, below the warehouse's, if it does not follow from its
     name.
@@ -54,9 +54,9 @@ class TopN(TypedDict):
 class PlanOptions(VersionOptions, total=False):
     """Arguments of a plan.
 
-    ``files`` restricts it to these, ``uris`` makes paths absolute, ``totals`` reads every manifest, even if
-    the filter rules out its partitions. ``deletions`` adds the deleted rows of each file, ``schemas`` the
-    schemas of files. With ``in_lists`` a row must also have one of the values of each list in its column.
+    ``files`` restricts the plan to these names, ``uris`` makes paths absolute, and ``totals`` reads every
+    manifest, even if the filter rules out its partitions. ``deletions`` adds the deleted rows of each file,
+    ``schemas`` the schemas of files. With ``in_lists`` a row must also have one value of each list.
     """
 
     filter: Filter | None

@@ -35,9 +35,9 @@ class TableName(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> TableName:
-        """Read ``warehouse.database.table``, with back quotes around parts with dots, or a ValueError.
+        """Parse ``warehouse.database.table``, with back quotes around parts with dots.
 
-        Raises TypeError if it is not text.
+        Raises ValueError if it has another form. Raises TypeError if it is not text.
         """
         if not isinstance(text, str):
             raise TypeError(

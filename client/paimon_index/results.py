@@ -320,7 +320,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class IndexUse:
-    """The indexes of one kind on one column: files that have and lack it, bytes, plans that asked it."""
+    """The indexes of one kind on one column: files with and without it, bytes, plans that evaluated it."""
 
     column: str
     index: str
@@ -389,7 +389,7 @@ class ProposedIndex:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Tried files that an index skips, or without a column, all indexes together."""
+    """Tried files that an index skips, or that all indexes together skip if ``column`` is None."""
 
     column: str | None
     index: str | None

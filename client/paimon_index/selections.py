@@ -23,8 +23,8 @@ Form: TypeAlias = Literal["bitmap", "ranges", "positions"]
 class Selection:
     """Row positions in one data file, 0-based.
 
-    ``form``: encoding of ``content``. ``content``: ``bitmap``: the portable roaring form. ``ranges``: pairs
-    of start and exclusive end and ``positions``: the positions, both as little-endian unsigned 64-bit
+    ``form``: encoding of ``content``. A ``bitmap`` has the portable roaring form, ``ranges`` are pairs of
+    start and exclusive end, and ``positions`` are single positions. Both are little-endian unsigned 64-bit
     numbers. ``bits``: 32 or 64, the width of a bitmap's positions.
     """
 

@@ -59,7 +59,7 @@ class PlanAnswer:
 
     snapshot_id: SnapshotId
     schema_id: int
-    # Ahead of the files, of which there are many.
+    # Before the files, since there may be many of them.
     summary: Summary
     warnings: list[str]
     unknown_files: list[str]
@@ -165,7 +165,7 @@ def _plan_page(
 
 
 def _units(plan: Plan) -> NDArray[np.int64]:
-    """Return the unit of reading of each file, ascending, by which pages are cut."""
+    """Return the unit of reading of each file, ascending. Pages are cut between units."""
     # Each page may come from another plan of the version, which has read other indexes and keeps other files.
     # A page begins with a unit and divides none, so that all pages together hold every file that is needed.
     if not len(plan.skipped_files):

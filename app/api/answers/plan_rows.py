@@ -1,4 +1,4 @@
-r"""The files of a plan as JSON objects, written column by column with Arrow's kernels. A plan as NDJSON.
+r"""The files of a plan as JSON objects, written column by column with Arrow's kernels, and as NDJSON.
 
 An object is its members joined: ``{"path":`` and the paths, ``,"file_name":`` and the names, and so on. One
 call turns a column of numbers into text, and a partition is encoded once, however many files it has.

@@ -70,12 +70,12 @@ class Authentication:
 
 
 def everybody(_scope: Scope, _headers: Headers) -> Caller:
-    """Return the gate of an operator who lets everybody in."""
+    """Admit every caller: the gate of an operator who lets everybody in."""
     return EVERYBODY
 
 
 def this_machine(scope: Scope, headers: Headers) -> Caller | Problem:
-    """Return the gate of a service without tokens, which lets in callers of this machine."""
+    """Admit callers of this machine: the gate of a service without tokens."""
     # Both ends must be loopback, whatever address the server listens on. A proxy that forwards for a remote
     # caller is refused, since the connection then has that caller as its client.
     client, server = (scope.get(end) for end in ("client", "server"))
@@ -230,8 +230,8 @@ def open_paths(settings: Settings) -> frozenset[str]:
 async def authorise(request: Request) -> None:
     """Refuse callers without the required access. A dependency of all routes.
 
-    A caller who may not use a warehouse or database gets 403 whether or not it exists. Raises ProblemError if
-    401 or 403.
+    A caller who may not use a warehouse or database gets 403 whether or not it exists. Raises ProblemError
+    with 401 or 403.
     """
     access = ACCESS.get(f"{request.method} {request.scope['route'].path}", Access.ADMIN)
     if access in _WITHOUT_CALLER:

@@ -60,7 +60,7 @@ def request_id_of(request: Request) -> str:
 
 
 class BrokenOffError(Exception):
-    """Signals the server that an answer which was partly sent will not be finished."""
+    """Signals to the server that an answer which was partly sent will not be finished."""
 
 
 class HeadMiddleware:
@@ -133,7 +133,7 @@ class RequestIds:
 def places_of(error: BaseException) -> str:
     """List an exception and its causes by type and traceback, innermost last.
 
-    Texts of exceptions stay out, since they may hold literals of a filter, or a storage library's endpoint.
+    Messages of exceptions are omitted, since they may have literals of a filter or the endpoint of a store.
     The log has them at level DEBUG.
     """
     return "\n".join(
@@ -183,7 +183,7 @@ class PlanFormat(StrEnum):
 
 
 def qualities(header: str) -> dict[str, float]:
-    """Read the quality of each name, 0 to 1. Ignore parameters except ``q``."""
+    """Return the quality ``q`` of each name in a header such as ``Accept``. Ignore other parameters."""
     by_name = {}
     for part in header.lower().split(","):
         name, *parameters = map(str.strip, part.split(";"))

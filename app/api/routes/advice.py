@@ -1,4 +1,4 @@
-"""``GET .../advice`` and ``POST .../what-if``: indexes that a table needs, and those it can do without."""
+"""``GET .../advice`` and ``POST .../what-if``: indexes that a table needs, and indexes to remove."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _SERVER_PLANNING: Final = {"scan-planning-mode": "server"}
 _CLIENT_HEADERS: Final = ("x-client-version", "user-agent")
 """Headers that identify a client."""
 _PYICEBERG: Final = "PyIceberg"
-"""PyIceberg up to release 0.12 reads deletion vectors in whole Puffin files only."""
+"""Name of a client that, up to release 0.12, reads deletion vectors in whole Puffin files only."""
 
 _NAMES: Final = {"{warehouse}": "{prefix}", "{database}": "{namespace}", "{plan_id}": "{plan-id}"}
 """Our names of path parameters, and Iceberg's."""

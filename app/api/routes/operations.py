@@ -144,7 +144,7 @@ async def about(request: Request) -> Response:
     mounted = request.scope.get("root_path", "")
     varies = {"Vary": "Accept"}
     if prefers_page(request.headers.get("accept", "")):
-        # A browser: people get the explorer.
+        # A browser gets the explorer.
         return RedirectResponse(f"{mounted}/ui", status_code=307, headers=varies)
     answer = About(
         service="paimon-index",

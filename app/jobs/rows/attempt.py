@@ -107,13 +107,13 @@ class WriteAttempt:
         if schema.primary_keys:
             columns = [functions.col(places[key.name]) for key in schema.trimmed_primary_keys]
             for name in options.sequence_fields:
-                # The engine takes null for the lowest either way.
+                # The engine takes null for the lowest value in either direction.
                 column = functions.col(places[name])
                 columns.append(column.desc_nulls_first() if options.descending else column.asc_nulls_first())
         return [*columns, functions.col(ORDER)]
 
     def states(self) -> dict[tuple[bytes, int], BucketState]:
-        """Return the state of each bucket, none without buckets, since files are then independent."""
+        """Return the state of each bucket. It is empty without buckets, since files are independent then."""
         if self._states is None:
             self._states = self._read_states()
         return self._states

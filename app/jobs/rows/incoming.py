@@ -41,8 +41,8 @@ def read_rows(
     """Read rows from files with Spark.
 
     Files without types, such as CSV and JSON, are read in the table's types. A value of another type fails
-    the job. Columns of CSV are found by the header, which must be equal in all files, or without one by
-    position.
+    the job. Columns of CSV are found by the header, which must be equal in all files. Without a header
+    they are found by position.
     """
     from pyspark.errors import PySparkException  # noqa: PLC0415 - an extra
     from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415 - an extra
@@ -91,7 +91,7 @@ def fitted(rows: DataFrame, target: Target, kind_column: str | None = None) -> D
     """Select rows in the table's columns and types, named by position: ``c0``, ``c1``, ...
 
     ``rows``: exactly the columns of the table, in any order. ``kind_column``: a further column of strings,
-    ``+I``, ``-U``, ``+U`` or ``-D``. Return the columns, :data:`ORDER`, and :data:`KIND` if it is given.
+    ``+I``, ``-U``, ``+U`` or ``-D``. Return these columns, :data:`ORDER` and, with kinds, :data:`KIND`.
     """
     from pyspark.sql import functions  # noqa: PLC0415 - an extra
     from pyspark.sql.types import StringType  # noqa: PLC0415 - an extra

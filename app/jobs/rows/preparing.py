@@ -134,7 +134,7 @@ def prepared_schema(target: Target) -> StructType:
 
 
 def values_schema(target: Target) -> StructType:
-    """Return the Spark schema of a row's values, order and kind."""
+    """Return the Spark schema of a row's values, its place in the input and, if rows have kinds, its kind."""
     from pyspark.sql import types  # noqa: PLC0415 - an extra
 
     fields = [
@@ -147,7 +147,7 @@ def values_schema(target: Target) -> StructType:
 
 
 def slots_of(channels: int) -> list[int]:
-    """Return a number for each channel that Spark's hash puts into the partition of that channel.
+    """Return for each channel a number that Spark's hash maps to the partition of that channel.
 
     ``repartition(channels, column)`` takes Murmur3 of the column modulo the partitions. Plain numbers of
     channels would leave some tasks without work and give others twice as much.

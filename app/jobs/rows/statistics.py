@@ -89,7 +89,7 @@ def collectors(columns: Sequence[DataField], options: DataFileOptions) -> list[C
 
 
 def row_statistics(collected: Sequence[ColumnStatistics], columns: Sequence[DataField]) -> RowStatistics:
-    """Return statistics with a slot for each of ``columns``. Those without statistics are unknown."""
+    """Return statistics with a slot for each of ``columns``, unknown where none were collected."""
     by_id = {statistics.column.id: statistics for statistics in collected}
     of_columns = [by_id.get(column.id) for column in columns]
     types = [column.type for column in columns]

@@ -98,7 +98,7 @@ class Target:
 
     @property
     def merges_rows(self) -> bool:
-        """True if rows of one key are merged into another row."""
+        """True if the merge engine makes a new row from the rows of a key."""
         return self.schema.merge_engine in (MergeEngine.AGGREGATION, MergeEngine.PARTIAL_UPDATE)
 
     @property

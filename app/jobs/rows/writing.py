@@ -48,7 +48,7 @@ class BucketState:
 
 @dataclass(slots=True)
 class WrittenBucket:
-    """Files written to a bucket of a serialized partition, and the number of hashes new in its index."""
+    """Files written to a bucket of a serialized partition, and the number of hashes added to its index."""
 
     partition: bytes
     bucket: int
@@ -61,7 +61,7 @@ class WrittenBucket:
 
 @dataclass(frozen=True, slots=True)
 class BucketWriting:
-    """Writes the buckets of a task. ``total_buckets``: the fixed number of each partition with files."""
+    """Writes the buckets of a task. ``total_buckets``: number of buckets of each partition with files."""
 
     # A class instead of a closure: Spark's workers find it by its name.
     target: Target

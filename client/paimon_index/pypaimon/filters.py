@@ -6,7 +6,7 @@ the column's type. Other tests are omitted and count as true, so that more files
 ===========================  ===============================================================================
 never sent                   since in pypaimon
 ===========================  ===============================================================================
-NaN; NULL but in ``in``      ``notEqual`` finds rows
+NaN; NULL outside ``in``     ``notEqual`` finds rows
 0.1 of FLOAT                 ``f < 0.7`` compares 64 bits, where Spark's literal has 32
 ``notIn`` of floats          -0.0 and 0.0 differ
 BINARY(n), TIME              their semantics have not been compared

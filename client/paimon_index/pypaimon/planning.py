@@ -1,8 +1,8 @@
 """A pypaimon table at a snapshot that names only the files of a plan.
 
 Splits, merging and deletion vectors are pypaimon's own: it reads that snapshot and its manifests from memory
-in place of the table's. Of a table with data evolution its scans are given the ids of the rows to read, too,
-as if its own index had found these. See "Pruned snapshots" in ``docs/api.md`` of the service.
+in place of the table's. Scans of a table with data evolution also get the ids of the rows to read, as if
+pypaimon's own index had found the rows. See "Pruned snapshots" in ``docs/api.md`` of the service.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def planned(
 
     Its read builders need the same ``with_filter(predicate)``. The table is returned unchanged if the service
     keeps most files or, with an :class:`UnplannedWarning`, if it cannot plan in time. ``table`` is
-    pypaimon's, and ``predicate`` of its ``new_read_builder().new_predicate_builder()``. Several URLs are
+    pypaimon's. Its ``new_read_builder().new_predicate_builder()`` makes ``predicate``. Several URLs are
     tried in turn. Without ``warehouse`` the table's URL determines it.
 
-    Raises TypeError or ValueError if an argument is none that could ever be planned with.
+    Raises TypeError or ValueError if an argument is invalid for every table and service.
     """
     if not hasattr(table, "new_read_builder"):
         raise TypeError(f"table is a {type(table).__name__}: give what pypaimon's catalog.get_table returns")

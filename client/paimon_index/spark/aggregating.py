@@ -59,9 +59,9 @@ _ROWS: Final[AggregateFunction] = {"function": "count"}
 _MOST_GROUPS: Final = 100_000
 """The service's limit of groups in an answer."""
 _DIGITS_THAT_SUMS_HOLD: Final = 28
-"""A sum has ten digits more, and a DECIMAL at most 38."""
+"""Most digits of decimals to sum: a sum has ten digits more, and a DECIMAL at most 38."""
 _UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
-"""Stands in answers for bytes that are not UTF-8."""
+"""Character that stands in answers for bytes that are not UTF-8."""
 
 
 def aggregate(  # noqa: PLR0913 - each is a part of one question
@@ -80,7 +80,7 @@ def aggregate(  # noqa: PLR0913 - each is a part of one question
     on_unavailable: Literal["error", "scan"] = "error",
     deadline_seconds: float = 30.0,
 ) -> DataFrame:
-    """Aggregate of a Paimon table, from indexes and statistics where possible.
+    """Aggregate a Paimon table, from indexes and statistics where possible.
 
     The columns are those of ``SELECT group_by, aggregates FROM table WHERE where GROUP BY group_by``. Spark
     reads the files that the service leaves open. It reads all files that the condition allows if the parts

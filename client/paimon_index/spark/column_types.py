@@ -76,7 +76,7 @@ class SimpleType:
 
 
 def spark_type(written: str | dict[str, Any]) -> DataType:
-    """Return Spark's type of a column, with nullable parts. UnsupportedTableError if there is none."""
+    """Return Spark's type of a column, with nullable parts. Raises UnsupportedTableError if there is none."""
     if isinstance(written, str):
         simple = SimpleType.parse(written)
         if simple.root == "DECIMAL":

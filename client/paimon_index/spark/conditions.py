@@ -102,7 +102,7 @@ class _UndecidedError(Exception):
 class Condition:
     """A condition. ``predicate`` is the service's JSON, None if no file can be skipped by it.
 
-    ``names`` has the columns that it uses. None if they are unknown. ``fields`` are those it was read for.
+    ``names`` has the columns that it uses. None if they are unknown. ``fields`` are the columns it may use.
     """
 
     predicate: _Json | None
@@ -119,7 +119,7 @@ def read_condition(
 ) -> Condition:
     """Read a condition on the columns of a table, as the session understands it.
 
-    Raises Spark's AnalysisException or ParseException: it is not a condition on these columns.
+    Raises Spark's AnalysisException or ParseException if it is not a condition on these columns.
     """
     rows = named(spark, _empty(spark, fields), table, branch, where).where(where)
     by_name = {field.name: field for field in fields}
@@ -301,7 +301,7 @@ class _Filter:
         if self._value(value, column) is None:
             return _leaf(_opposite("IS_NULL", is_negated), column)
         test = self._comparison("EQUAL", left, right, is_negated=is_negated)
-        # NULL is not the value that the literal is, so the opposite holds for it.
+        # NULL differs from a literal that is not NULL, so it meets the opposite test.
         return _joined("OR", [_leaf("IS_NULL", column), test]) if is_negated else test
 
     def _text_test(self, at: int, kind: str, left: int, right: int) -> _Json:
@@ -392,7 +392,7 @@ class _Filter:
 
 
 def _kind(node: _Json) -> str:
-    """Return the simple name of a class of Spark's. A library's own class has none that is known."""
+    """Return the simple name of a class of Spark's own, and the full name of any other class."""
     package, _, name = str(node["class"]).rpartition(".")
     return name if package.startswith(_PACKAGES) else node["class"]
 

@@ -48,10 +48,10 @@ _ENTRY: Final = {
 _IGNORED: Final = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
 
 _NEAR: Final = ("file:", "hdfs:")
-"""Other stores have a high latency, so their files are better read side by side."""
+"""Stores of low latency. Files of other stores are better read side by side."""
 # Bytes that Spark's reader could read in the time of opening a file.
 _OPEN_BYTES: Final = 1 << 19
-# Bytes that it could read in the time of another stage.
+# Bytes that Spark's reader could read in the time of another stage.
 _STAGE_BYTES: Final = 12 << 20
 
 

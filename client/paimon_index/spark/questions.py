@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from paimon_index.spark.store_access import StoreAccess
 
 _REFUSALS: Final = ("filter", "limit-exceeded")
-# Spark's reader is done with less before Python has started.
+# Spark's reader reads fewer bytes before Python has started.
 _MUCH_BYTES_OF_CORE: Final = 16 << 20
 # From this number on Hadoop is slow: it makes several calls for each object, one after the other.
 _MANY_OBJECTS_OF_CORE: Final = 4
-# For smaller objects these calls take longer than reading all rows in Python.
+# For smaller objects Hadoop's calls take longer than reading all rows in Python.
 _SMALL_BYTES: Final = 1 << 20
 # Share of the rows of the kept files up to which Python is faster than Spark's reader.
 _FEW: Final = 0.1
@@ -191,7 +191,7 @@ def needed(
     columns: Sequence[str] | None,
     listed: Collection[str] = (),
 ) -> set[str]:
-    """Return columns to read: ``columns``, those with keys, and those that a condition uses.
+    """Return columns to read: ``columns``, columns with lists of keys, and columns that a condition uses.
 
     None stands for all.
     """
@@ -203,7 +203,7 @@ def needed(
 
 
 def resolved(schema: Schema, name: str) -> str:
-    """Return a column in the schema's spelling. ValueError if there is none."""
+    """Return a column in the schema's spelling. Raises ValueError if there is none."""
     names = [field.name for field in schema.fields]
     for candidate in (name, *names):
         if candidate in names and candidate.lower() == name.lower():

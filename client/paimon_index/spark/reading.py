@@ -60,7 +60,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
     ``columns``: columns in the order of the result. Default: all.
     ``snapshot_id``: version to read. Default: the latest.
     ``tag``: version to read, in place of a snapshot.
-    ``branch``: default: the main one.
+    ``branch``: branch to read. Default: the main one.
     ``token``: secret for the service. It stays in the driver.
     ``reader``: ``auto`` reads most files with Spark's own readers; by positions, in Python, it reads files
     with deleted rows, few rows of many bytes, and many small objects of S3. ``rows`` reads all files by

@@ -165,7 +165,7 @@ def check_scan(scan: Scan) -> None:
 
 
 def type_of(table: TableName, column: SchemaColumn) -> DataType:
-    """Return Spark's type of a column; :class:`UnsupportedTableError` if there is none."""
+    """Return Spark's type of a column. Raises :class:`UnsupportedTableError` if there is none."""
     try:
         return spark_type(column.type)
     except UnsupportedTableError as error:

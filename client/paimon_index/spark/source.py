@@ -119,7 +119,7 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
             raise ValueError("paimon_index takes no schema: the table has one, and option columns chooses")
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Once planned, pickles only the parts for reading: no token, and nothing that needs this package."""
+        """Pickle a planned source as its parts for reading: no token, nothing that needs this package."""
         if self._planned is None:
             return super().__reduce_ex__(protocol)
         for module in (*WORKER_MODULES, source_tasks):
@@ -132,7 +132,7 @@ class SourceOptions:
     """Options of a read. None stands for a default.
 
     Only rows that meet ``where`` are returned. Rows that cannot meet ``prune`` may be missing. The service
-    reads both, since no session is at hand here: its text has no functions, and its instants an offset.
+    reads both, since there is no session here. So their texts have no functions, and instants have an offset.
     """
 
     path: str

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from paimon_index.spark.worker import FileRows
 
 FileShape: TypeAlias = "tuple[pa.Schema, tuple[str | None, ...]]"
-"""Schema of the columns to read from a file; and by column of the table its name there, or None."""
+"""Schema of the columns to read from a file, and each table column's name in the file, or None."""
 
 FileTask: TypeAlias = "tuple[int, FileRows]"
 """Number of a shape, and the rows of a file."""
@@ -32,7 +32,7 @@ FileTask: TypeAlias = "tuple[int, FileRows]"
 class PlannedSource(DataSource):  # type: ignore[misc] # pyspark's types are not read
     """A planned source, into which ``PaimonIndexSource`` is pickled.
 
-    ``shapes``: by number. ``char_lengths``: of CHAR columns, None for others.
+    ``shapes``: file shapes by number. ``char_lengths``: lengths of CHAR columns, None for other columns.
     """
 
     def __init__(

@@ -90,7 +90,7 @@ def bucket_of(uri: str) -> str | None:
 def pyarrow_settings(bucket: str, hadoop: Mapping[str, str]) -> StoreSettings | None:
     """Return arguments with which pyarrow reads a bucket with Hadoop's credentials.
 
-    None if Hadoop's settings use something that pyarrow lacks.
+    Return None if Hadoop's settings use something that pyarrow lacks.
     """
 
     def setting(name: str) -> str:

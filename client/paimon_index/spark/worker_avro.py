@@ -45,7 +45,7 @@ _BUFFER_BYTES: Final = 1 << 20
 _LONGEST: Final = 10
 """Most bytes of a 64-bit number."""
 _MORE: Final = 0x80
-"""Bit of a byte that more bytes of the number follow."""
+"""Bit that is set in a byte if more bytes of the number follow."""
 _SIMPLE: Final = {
     "boolean": pa.bool_(),
     "int": pa.int32(),
@@ -128,7 +128,7 @@ def _header(stream: Any) -> dict[str, bytes]:
 
 
 def _number(stream: Any, *, may_end: bool = False) -> int | None:
-    """Read a number. None at the end of the file if ``may_end``."""
+    """Read a number. Return None at the end of the file if ``may_end``."""
     packed = 0
     for place in range(_LONGEST):
         byte: bytes = stream.read(1)
