@@ -240,7 +240,7 @@ def _schemas(version: Version) -> Iterator[TableSchema]:
 
 
 def _read_in(version: Version, question: PlanQuestion) -> list[TableSchema]:
-    """Return the schemas that clients may read files in: that of the plan, and the snapshot's."""
+    """Return the schemas in which clients may read files: the plan's and the snapshot's."""
     snapshot = version.resolved.snapshot
     if question.snapshot_id is None or snapshot is None or snapshot.schema_id == version.schema_id:
         return [version.schema]
@@ -248,7 +248,7 @@ def _read_in(version: Version, question: PlanQuestion) -> list[TableSchema]:
 
 
 def _columns(version: Version, question: PlanQuestion) -> ReadColumns:
-    # A client that loaded the table before its newest schema was made has one in between.
+    # A client that loaded the table before its newest schema was made may use a schema in between.
     schemas = _read_in(version, question)
     if len(schemas) > 1:
         newest, oldest = (schema.id for schema in schemas)
@@ -258,7 +258,7 @@ def _columns(version: Version, question: PlanQuestion) -> ReadColumns:
 
 
 def _plan_tasks(named: TableRef, parts: list[PlanToken]) -> list[Json]:
-    """Return tokens of all parts. If they grow too large, one token that continues with all of them."""
+    """Return tokens of all parts, or one token that continues with all parts if they grow too large."""
     if not parts:
         return []
     first = parts[0].write(named)

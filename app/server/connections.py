@@ -76,8 +76,8 @@ def accepted_at_once() -> int:
 class _StrictConnection(h11.Connection):
     """HTTP/1.1 that refuses requests that others may read differently.
 
-    These have both Content-Length and Transfer-Encoding, lines that end without CR, folded headers, or
-    another major version.
+    Such requests have Content-Length together with Transfer-Encoding, lines that end without CR, folded
+    headers, or another major version.
     """
 
     @override

@@ -18,7 +18,7 @@ Filter: TypeAlias = "str | Mapping[str, Any]"
 
 
 InLists: TypeAlias = "Mapping[str, Sequence[Any] | pa.Array | pa.ChunkedArray]"
-"""Values by column; Arrow arrays are sent as they are; convert pandas' and NumPy's with ``pa.array``."""
+"""Values by column. Arrow arrays are sent as they are. Convert pandas' and NumPy's with ``pa.array``."""
 
 
 class VersionOptions(TypedDict, total=False):

@@ -264,7 +264,7 @@ def open_filesystem(
 
 
 def _options(protocol: str, stall_seconds: float) -> dict[str, Any]:
-    """Return the options of a store's filesystem; none for other filesystems."""
+    """Return the options of a filesystem of a known library. Return none for other filesystems."""
     if protocol in HADOOP:
         # One failover to the active name node; by default the library tries for minutes.
         return {"dfs.client.failover.max.attempts": "1"}

@@ -106,7 +106,7 @@ def char_length(written: str | dict[str, Any]) -> int | None:
 
 
 def timestamp_digits(written: str | dict[str, Any]) -> int:
-    """Return the most fractional digits of a timestamp within a type; -1 if there is none."""
+    """Return the most fractional digits of timestamps within a type. Return -1 if it has none."""
     if isinstance(written, str):
         simple = SimpleType.parse(written)
         return simple.size if simple.root.startswith("TIMESTAMP") else -1

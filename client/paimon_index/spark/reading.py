@@ -62,7 +62,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
     ``tag``: version to read, in place of a snapshot.
     ``branch``: branch to read. Default: the main one.
     ``token``: secret for the service. It stays in the driver.
-    ``reader``: ``auto`` reads most files with Spark's own readers; by positions, in Python, it reads files
+    ``reader``: ``auto`` reads most files with Spark's own readers. In Python, by positions, it reads files
     with deleted rows, few rows of many bytes, and many small objects of S3. ``rows`` reads all files by
     positions.
     ``on_unavailable``: ``scan`` reads ``table`` through the session's catalog of the warehouse's name if the

@@ -30,7 +30,7 @@ _WHOLE_BYTES = 1 << 19
 
 FileRows: TypeAlias = "tuple[str, str, bytes | None, bool]"
 """Literal URI; ``parquet``, ``orc`` or ``avro``; ascending positions as native signed 64-bit numbers, None
-for every row; and true if these are the rows to skip instead of those to read."""
+for every row; and True if the rows at these positions are to be skipped instead of read."""
 
 
 StoreSettings: TypeAlias = "dict[str, str | bool]"
