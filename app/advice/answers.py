@@ -16,7 +16,7 @@ _THOUSAND: Final = 1e3
 
 
 class AdviceSubject(StrEnum):
-    """Subject of a piece of advice, see :mod:`app.advice.table_advice`."""
+    """Subject of a piece of advice. See :mod:`app.advice.table_advice`."""
 
     BLOOM_FILTER_ITEMS = "bloom-filter-items"
     SMALL_FILES = "small-files"
@@ -32,11 +32,11 @@ class AdviceSubject(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One thing to do."""
+    """A piece of advice."""
 
     subject: AdviceSubject
     column: str | None
-    """With the key in brackets for one key of a map column; null: the table."""
+    """Column, with the key in brackets for one key of a map; null: the table."""
     index: Annotated[str | None, Field(examples=["bloom-filter"])]
     detail: str
     """The finding, and the remedy."""
@@ -63,7 +63,7 @@ class IndexUse:
     plans_asked: int
     """Plans with a test on the column, since the service started."""
     plans_useful: int
-    """Plans among these in which an index of this kind skipped a file."""
+    """Plans of `plans_asked` in which an index of this kind skipped a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,11 @@ class Savings:
     files: int
     """Data files that only indexes skipped."""
     bytes: int
-    """Of these files."""
+    """Bytes of these files."""
     calls: int
-    """At least two per file: for its footer, and for its columns."""
+    """Calls saved: at least two per file, for its footer and for its columns."""
     money: float | None
-    """By the prices in the settings; null without prices."""
+    """Money saved, by the prices in the settings; null without prices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,9 @@ class TableAdvice:
     advice: Sequence[Advice]
     """At most one piece per index; the largest saving first."""
     options: Mapping[str, str | None]
-    """Table options to set for all advice together; null: to remove."""
+    """Table options to set for all advice together; null: to unset."""
     statements: Sequence[str]
-    """Spark SQL that sets them, for files written from then on; none for less than 1 MiB of data."""
+    """Spark SQL that sets these options, for files written from then on; none for less than 1 MiB of data."""
     command: str | None
     """Command that indexes existing files, and removes only indexes that it names; null if nothing is to be
     written, or for less than 1 MiB of data.

@@ -40,7 +40,7 @@ class Survey:
 
     version: Version
     sample: NDArray[np.int64]  # Shape (n,): the examined files, ascending.
-    # By column, as the version's schema names it, and kind.
+    # Indexes by column, as the version's schema names it, and kind.
     sampled: Mapping[tuple[str, str], SampledIndexes]
     embedded: NDArray[np.bool_]  # Shape (n,): the file's index is in its manifest.
     index_sizes: NDArray[np.int64]  # Shape (n,): bytes of each file's indexes without heads; -1 for none.
@@ -112,7 +112,7 @@ class Survey:
         return indexed_type(column, types)
 
     def cardinalities(self, column: str) -> list[float]:
-        """Return values per row in some bitmaps of a column."""
+        """Return the number of distinct values per row of some bitmaps of a column."""
         at = self.sampled[column, BITMAP].at
         chosen = self.sample[at[np.unique(np.linspace(0, len(at) - 1, _BITMAPS).astype(np.int64))]]
         payloads = [
@@ -131,7 +131,7 @@ class Survey:
 def _current_names(
     version: Version, files: Files, written: NDArray[np.int64], column: str
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Map a column's name in index files to the version's name of it, by schema."""
+    """Yield the version's names of a column of index files, each with a mask of the files it is for."""
     name, bracket, key = column.partition("[")
     schema_ids = files.columns.schema_ids[written]
     for number in np.unique(schema_ids).tolist():
@@ -148,4 +148,4 @@ def _joined(parts: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Sam
 
 
 NO_INDEX: Final = SampledIndexes(np.zeros(0, np.int64), np.zeros(0, np.int64))
-"""Bytes of an index that no file has."""
+"""Sample of an index that no file has."""

@@ -152,7 +152,7 @@ class _Adviser:
     parameters: dict[str, str] = field(default_factory=dict)
 
     def advice(self) -> Iterator[Advice]:
-        """Yield every piece of advice, for each index the first that applies."""
+        """Yield all advice: for each index, the first piece that applies."""
         for key in self.survey.keys:
             sampled = self.survey.sampled.get(key, NO_INDEX)
             reasons: list[Iterator[Advice]] = [self._missing(*key)]
@@ -177,7 +177,7 @@ class _Adviser:
             )
 
     def _list_hint(self, column: str, kind: str) -> str:
-        """Return advice on bloom filters for lists of values, if plans had any."""
+        """Return advice on bloom filters for lists of values, empty if no plan had any."""
         has_lists = any(f"`{column}` IN " in shape for shape in self.usage.shapes)
         if kind != BLOOM_FILTER or not has_lists:
             return ""
@@ -228,7 +228,7 @@ class _Adviser:
         return changed | self.parameters
 
     def command(self, advice: Sequence[Advice]) -> str:
-        """Return the job that follows all advice for existing files. It removes only what it names."""
+        """Return the command that applies all advice to existing files. It removes only indexes it names."""
         survey, table, words = self.survey, self.survey.version.table, []
         name, url = f"{table.database}.{table.name}", survey.version.source.warehouse.public_url.rstrip("/")
         if not table.is_at_its_name:

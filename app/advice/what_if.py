@@ -1,7 +1,7 @@
 """Estimates of the effect of new indexes, by building them for some data files of a table.
 
 For each filter, today's plan is made. Of the files that it keeps, a random sample is read, the proposed
-indexes are built in memory as the engine would, and evaluated together with the files' own indexes. Nothing
+indexes are built in memory as the engine does, and evaluated together with the files' own indexes. Nothing
 is written. Files that merge with others are not tried, since plans skip them only together.
 """
 
@@ -65,14 +65,14 @@ _DECODING_BYTES: Final = 64 << 20
 _DECODING_EXPANSION: Final = 16
 _SHARE_OF_ROOM: Final = 1 / 4
 _MOST_BYTES: Final = 1 << 30
-# A file is tried only with memory for its columns of at least this part of its bytes.
+# A file is tried only if its columns may take at least its bytes divided by this number.
 _LEAST_SHARE: Final = 4
 _BUILDING_EXPANSION: Final = 12
 # Bitmaps take most: 11 times a column of distinct texts, and 60 bytes a row for numbers.
 _BUILDING_ROW_BYTES: Final = 16
 # Seconds of the deadline reserved for the answer.
 _TIME_LEFT: Final = 5.0
-# Payloads of indexes, by column and kind; None for one without rows.
+# Payloads of indexes, by column and kind; None for an empty entry.
 _Payloads: TypeAlias = "dict[tuple[str, IndexKind | str], bytes | None]"
 # Names and texts, in which a question mark is not a placeholder.
 _QUOTED: Final = re.compile(r"""`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
@@ -117,7 +117,7 @@ class ProposedIndex:
     files: int
     """Data files for which it was built, in memory."""
     index_bytes: int
-    """Estimated bytes of the indexes of all files, by their rows."""
+    """Estimated bytes of such indexes on all files, in proportion to rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Effect:
     index: str | None
     files: int
     bytes: int
-    """Of these files."""
+    """Bytes of these files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +138,10 @@ class FilterEffect:
 
     filter: str
     files_kept: int
-    """By today's plan."""
+    """Data files that today's plan keeps."""
     bytes_kept: int
     files_tried: int
-    """Of the files kept; those that merge with others are not tried."""
+    """Files tried of those kept; files that merge with others are not tried."""
     effects: Sequence[Effect]
 
 
@@ -192,8 +192,8 @@ def try_indexes(version: Version, request: WhatIfRequest, limits: Limits) -> Wha
 class _FilterTrial:
     """A filter, and the result of today's plan for it.
 
-    ``chosen``: files to try, with the filter inside their partition. ``skipped``: by number of a definition,
-    None for all together.
+    ``chosen``: files to try, with the filter inside their partition. ``skipped``: files by number of the
+    definition that skips them; None for all definitions together.
     """
 
     filter: str
@@ -212,7 +212,7 @@ class _Trial:
     limits: Limits
     files_read: int = 0
     bytes_read: int = 0
-    # By number of the definition, then by file.
+    # Bytes of built indexes, by number of the definition, then by file.
     built_bytes: dict[int, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
     warnings: list[str] = field(default_factory=list)
 
@@ -263,7 +263,7 @@ class _Trial:
         return ProposedIndex(declared.column, declared.index, declared.options, len(sizes), total)
 
     def _sample(self, files: NDArray[np.int64]) -> list[int]:
-        """Choose files at random, alike for all filters that keep them."""
+        """Choose files at random, in one order for all filters."""
         ranks = np.random.default_rng(self.request.seed).permutation(len(self.version.files()))
         chosen: list[int] = files[np.argsort(ranks[files])][: self.request.files].tolist()
         return chosen
@@ -349,7 +349,7 @@ class _Trial:
             row_count = int(version.files().columns.row_counts[file])
             if table.num_rows != row_count:
                 raise CorruptFileError(f"expected {row_count} rows, found {table.num_rows}").at(path)
-            # Under this claim nothing may be loaded into a cache, which could wait for memory.
+            # Under this claim nothing may be loaded into a cache: loading could wait for memory.
             yield claim, {name: table[name] for name in table.column_names}
 
     def _names_in_file(self, written: TableSchema, names: set[str]) -> list[str]:
@@ -409,7 +409,7 @@ class _Trial:
         try:
             return evaluate(predicate, FileIndex.read(write(listed)), row_count=row_count) is SKIP
         except CorruptIndexError:
-            # An index of the file itself is damaged, about which the plan warns.
+            # The file's own index is damaged. The plan warns about it.
             return False
 
     def _existing(

@@ -15,8 +15,8 @@ SUM                 bounds of that kind that are equal; else an index
 facets              an index with the rows of each value: bitmap, range bitmap or BSI
 ==================  ==========================================================================================
 
-Values of partition columns are always known. All other files are *open*, unless they cannot change a value:
-files that merge, and files whose index is missing or leaves a doubt. They widen each value to a range that
+Values of partition columns are always known. Files that are not settled, such as those that merge or whose
+index is missing, are *open* unless they cannot change a value. Open files widen each value to a range that
 surely holds it. A caller who reads just these files, and adds their values to the settled ones, has the exact
 answer.
 
@@ -42,16 +42,16 @@ from app.work import LEDGER, Claim
 def aggregate(version: Version, request: AggregateRequest, limits: Limits) -> AggregateAnswer:
     """Compute the aggregates of a version. Ignore the request's selector.
 
-    Raises FilterError if the filter cannot be read, a column is missing, or groups have more than
-    counts. Raises RequestError if a function or a group is not defined for its column, or a sum exceeds its
-    type. Raises UnsupportedFormatError if several files of the table hold parts of the same rows.
+    Raises FilterError if the filter cannot be read, a column is missing, or groups have several columns or
+    anything but COUNT of rows. Raises RequestError if a function or a group is not defined for its column, or
+    a sum exceeds its type. Raises UnsupportedFormatError if the table spreads rows over several files.
     """
     if version.schema.options.data_evolution:
         raise UnsupportedFormatError(
             f"table {version.table.name}: with data-evolution.enabled several files hold parts of the same "
             "rows, which are not counted here: ask the engine"
         )
-    # Held until the answer is made, since it is made of the rows that the plan finds.
+    # Hold the claim until the answer is made, since it is made of the rows that the plan finds.
     with LEDGER.claim("plans", path=version.table.name, line=version.source.warehouse.name) as claim:
         return _answer(version, request, limits, claim)
 

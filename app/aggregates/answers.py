@@ -22,7 +22,7 @@ class Function(StrEnum):
     """An aggregate function, by its SQL name."""
 
     COUNT = "count"
-    """Of rows, or of a column's values that are not NULL."""
+    """Number of rows, or of a column's values that are not NULL."""
     MIN = "min"
     MAX = "max"
     SUM = "sum"
@@ -81,7 +81,7 @@ class AggregateValue:
     column: str | None
     exact: bool
     value: Any
-    """In the JSON form of its type; null if it is not exact, or if SQL's answer is NULL."""
+    """Value in the JSON form of its type; null if it is not exact, or if SQL's answer is NULL."""
     lower: Any
     """Lower bound of the value; null: unknown."""
     upper: Any
@@ -97,7 +97,7 @@ class AggregateGroup:
     key: Mapping[str, Any]
     """Typed values by column of `group_by`."""
     rows: int
-    """Rows that surely belong to it."""
+    """Rows that surely belong to the group."""
     values: Sequence[AggregateValue]
 
 
@@ -114,11 +114,11 @@ class AggregateAnswer:
     """True if every value of every group is exact, and there is no other group."""
     groups: Sequence[AggregateGroup]
     groups_total: int
-    """Groups without the limit `top`."""
+    """Number of groups without the limit `top`."""
     open_files: Sequence[str]
     """Names of data files that leave values open: read these, and add their values."""
     open_bytes: int
     open_rows: int
-    """Rows of these files that may count."""
+    """Rows of the open files that may count."""
     files_total: int
     warnings: Sequence[str]

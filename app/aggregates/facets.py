@@ -1,8 +1,8 @@
 """Counts the rows of each value of a column.
 
-For partition columns, no index is needed. For others, one file's index takes 20 to 400 µs, so the sum over a
-manifest's files in one partition, which never changes, is cached with the manifest. The sum is used only if
-the version has all of these files and all of their rows match.
+For partition columns, no index is needed. For others, reading one file's index takes 20 to 400 µs. So the sum
+over a manifest's files in one partition, which never changes, is cached with the manifest. The sum is used
+only if the version has all of these files and all of their rows match.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BYTES_OF_VALUE: Final = 150
 
 @dataclass(slots=True, eq=False)
 class Facets:
-    """Rows of each value of a question's group."""
+    """Number of rows of each value of a question's group column."""
 
     version: Version
     question: ResolvedRequest
@@ -45,7 +45,7 @@ class Facets:
     _sizes: dict[Any, tuple[Value | None, int]] = field(default_factory=dict)
 
     def take(self, files: NDArray[np.int64]) -> list[int]:
-        """Count the rows of files whose matching rows are known. Return files whose values are not."""
+        """Count the rows of files whose matching rows are known. Return files whose values are unknown."""
         if self.column.id in self.question.doubts:
             return [int(file) for file in files]
         if self._position is not None:
@@ -72,7 +72,7 @@ class Facets:
         return list(open_numbers)
 
     def groups(self, opened: NDArray[np.int64], top: int | None) -> tuple[list[AggregateGroup], int]:
-        """Return the ``top`` largest groups, and the number of all. Rows of ``opened`` may add to each."""
+        """Return the ``top`` largest groups and the number of groups. Rows of ``opened`` may add to each."""
         if self._position is None:
             rows = int(self.state.rows_left[opened].sum())
             may_add = dict.fromkeys(self._sizes, rows)

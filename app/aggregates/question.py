@@ -26,7 +26,7 @@ _ROWS: Final = AggregateFunction(function=Function.COUNT)
 class ResolvedRequest:
     """A request with its columns resolved."""
 
-    # With the column of each; None for COUNT of rows.
+    # Each aggregate with its column; None for COUNT of rows.
     aggregates: Sequence[tuple[AggregateFunction, DataField | None]]
     group: DataField | None
     places: Mapping[int, int]  # Positions of partition columns in a partition's row, by column id.
@@ -36,8 +36,8 @@ class ResolvedRequest:
     def of(cls, version: Version, request: AggregateRequest) -> ResolvedRequest:
         """Resolve the columns of a request.
 
-        Raises FilterError for a missing column, or groups with more than counts by one column. RequestError
-        if a function or a group is not defined for its column.
+        Raises FilterError if a column is missing, or groups have several columns or anything but COUNT of
+        rows. Raises RequestError if a function or a group is not defined for its column.
         """
         names = Names(version.schema.fields, version.relation)
         aggregates = [

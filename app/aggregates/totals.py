@@ -72,9 +72,9 @@ class _Sum:
 class _Part:
     aggregate: AggregateFunction
     column: DataField | None
-    is_known: NDArray[np.bool_]  # By file of the version: it determines this aggregate.
-    settled: _Sum  # Over files that determine every aggregate.
-    determined: _Sum  # Over files that determine this one.
+    is_known: NDArray[np.bool_]  # By file of the version: true if it determines this aggregate.
+    settled: _Sum  # Result over files that determine every aggregate.
+    determined: _Sum  # Result over files that determine this one.
     statistics: _Statistics | None = None
 
     def add(self, counts: Counts, *, is_settled: bool) -> None:
@@ -105,8 +105,8 @@ class Totals:
     def take(self, files: NDArray[np.int64]) -> list[int]:
         """Add files whose matching rows are determined. Return those that leave an aggregate open.
 
-        A file is settled for all aggregates or for none: callers add their own values of the others. Still,
-        its value of one aggregate narrows the bounds of that one.
+        A file is settled for all aggregates or for none, since callers add the values of open files. Still,
+        an open file's value of one aggregate narrows the bounds of that one.
         """
         at_once = []
         for part in self._parts:
@@ -155,7 +155,7 @@ class Totals:
             return None
         matching = self.state.rows_left[files]
         is_whole, is_empty = matching == bounds.row_count, bounds.null_count == bounds.row_count
-        # Some of the rows match: NULLs may be among them, unless all rows are NULL or none is.
+        # If only some rows match, the NULLs among them are known only if all rows are NULL or none is.
         is_known = self._are_written_alike(files, column) & (bounds.null_count >= 0)
         is_known &= is_whole | is_empty | (bounds.null_count == 0)
         if function is not Function.COUNT:
@@ -195,7 +195,7 @@ class Totals:
         return [(value, count) for value, count in counts if value is not None]
 
     def _take_file(self, values: FileValues) -> bool:
-        """Add a file's index. Return True if it determines every aggregate."""
+        """Add the values of a file's index. Return True if it determines every aggregate."""
         counts: dict[int, Counts] = {}
         for number, part in enumerate(self._parts):
             if part.column is None or part.is_known[values.file] or self._is_doubted(part.column):

@@ -55,17 +55,17 @@ class FileValues:
         return None, count
 
     def has_column(self, column: DataField) -> bool:
-        """Return True if the file's schema has a column. Raises NotKnownError for another type."""
+        """Return True if the file's schema has a column. Raises NotKnownError if its type differs."""
         written = self._written.get(column.id)
         if written is not None and not written.type.same_kind(column.type):
             raise NotKnownError
         return written is not None
 
     def row_index(self, column: DataField, *, counts_only: bool = False) -> tuple[RowIndex, KeySpace]:
-        """Open an index that has the rows of each value of a column, or at least which rows have one.
+        """Open an index that has the rows of each value of a column.
 
-        Raises NotKnownError without such an index, or if values that differ may share a key in it.
-        CorruptIndexError if it is damaged.
+        Raises NotKnownError without such an index or, unless ``counts_only``, if different values may share
+        a key. Raises CorruptIndexError if it is damaged.
         """
         space, written = key_space(column.type), self._written.get(column.id)
         if self.index is None or space is None or written is None or (space.lossy and not counts_only):
@@ -86,7 +86,7 @@ class FileValues:
     def counts(
         self, column: DataField, rows: BitMap | None, count: int
     ) -> Iterator[tuple[Value | None, int]]:
-        """Count ``count`` rows by value of a column (None: NULL)."""
+        """Yield the values of a column (None: NULL) in ``count`` rows, with the number of rows of each."""
         if not self.has_column(column):
             yield None, count
             return
@@ -118,7 +118,7 @@ def open_files(
     columns: Collection[int],
     warnings: list[str],
 ) -> Iterator[FileValues]:
-    """Yield files with their indexes on columns: None, and a warning, for a damaged one."""
+    """Yield files with their indexes on columns. A damaged index becomes None and a warning."""
     indexes, schema_ids = FileIndexes(version), state.files.columns.schema_ids
     has_index = np.zeros(len(files), np.bool_)
     if columns and version.schema.options.file_index_read:
@@ -211,9 +211,9 @@ def _low_end(stored: Value, data_type: DataType) -> Value:
 
 
 def _high_end(stored: Value, data_type: DataType) -> Value | None:
-    """Return an upper bound of the same values, given their stored one. Return None if unknown."""
+    """Return an upper bound of such values, given their stored upper bound. Return None if unknown."""
     if data_type.root is TypeRoot.CHAR and isinstance(stored, bytes):
-        # A prefix of the bound that continues below a blank is above it when padded.
+        # Where the bound continues with a byte below a blank, its prefix is above it when padded.
         return None if any(byte < _BLANK[0] for byte in stored) else as_read(stored, data_type)
     return max(stored, as_read(stored, data_type))
 

@@ -51,7 +51,7 @@ class RandomSource(Protocol):
     """Source of random numbers, such as ``numpy.random.Generator``."""
 
     def random(self, size: int) -> NDArray[np.float64]:
-        """Return numbers in [0, 1), equal to those of as many single draws."""
+        """Return ``size`` numbers in [0, 1), equal to those of ``size`` single draws."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Group:
-    """Keys of a batch in one partition. Positions are those in the batch."""
+    """Keys of a batch in one partition. Positions refer to the batch."""
 
     partition: bytes
     state: PartitionState
@@ -120,7 +120,8 @@ class _Group:
 class HashBucketAssigner:
     """Assigns buckets in all partitions of its keys. It has state, so one thread at a time may use it.
 
-    ``load``: called for the first key of a partition. ``source``: of step 4. None for a random seed.
+    ``load``: called for the first key of a partition. ``source``: random numbers of step 4. None for those
+    of a random seed.
     """
 
     def __init__(self, options: AssignerOptions, load: LoadIndex, source: RandomSource | None = None) -> None:
@@ -136,7 +137,7 @@ class HashBucketAssigner:
         return self.assign_batch(KeyBatch.of_one(partition, hashes))
 
     def assign_batch(self, batch: KeyBatch) -> Assignments:
-        """Assign keys in order and remember them: all, or none if one cannot be assigned.
+        """Assign keys in order and record the result, or record nothing if one cannot be assigned.
 
         Raises FilterError if a key belongs to another assigner, or no bucket is left for it.
         """

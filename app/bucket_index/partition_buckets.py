@@ -26,7 +26,7 @@ _MOST_PER_SLOT: Final = 0.75
 
 
 class Strategy(StrEnum):
-    """Step that decided, see :mod:`app.bucket_index.assigner`."""
+    """Step that decided about a key. See :mod:`app.bucket_index.assigner`."""
 
     EXISTING = "existing"
     NON_FULL = "non_full"
@@ -43,7 +43,7 @@ NUMBERS: Final = {strategy: number for number, strategy in enumerate(STRATEGIES)
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Bucket of one key. For RANDOM, with the permitted buckets, ascending."""
+    """Bucket of one key. ``permitted``: for RANDOM, the buckets to choose from, ascending."""
 
     bucket: int
     strategy: Strategy
@@ -81,7 +81,7 @@ def assigners_of(
 ) -> NDArray[np.int64]:
     """Return the assigner, from 0, that decides about each row, shape (rows,).
 
-    Spark repartitions by the sum of both row hashes: of the partition, and of the trimmed primary key.
+    Spark repartitions by the sum of two row hashes, of the partition and of the trimmed primary key.
     """
     of_partitions = _magnitudes(partition_hashes) % channels
     return (of_partitions + _magnitudes(key_hashes) % assigners) % channels
@@ -170,9 +170,9 @@ class PartitionBuckets:
 def _in_map_order(buckets: Sequence[int], most_present: int) -> list[int]:
     """Sort buckets as a Java HashMap iterates after ``compute``: within a slot the latest comes first.
 
-    ``most_present`` is the highest number of buckets that a call found. Beyond 3/4 of the slots it doubles
-    them. With eight or more in a slot, as when assigners own buckets a multiple of 16 apart, Java's order
-    differs.
+    ``most_present`` is the highest number of buckets that a call found. If it exceeds 3/4 of the slots, these
+    are doubled. With eight or more in a slot, as when assigners own buckets a multiple of 16 apart, Java's
+    order differs.
     """
     slots = _LEAST_SLOTS
     while most_present > slots * _MOST_PER_SLOT:

@@ -101,7 +101,7 @@ class PartitionIndex:
 def find_ascending(
     hashes: Hashes, buckets: npt.NDArray[np.int16], requested: Hashes
 ) -> npt.NDArray[np.int16]:
-    """Look up hashes in ascending order; :data:`UNKNOWN` where absent, the last bucket where repeated."""
+    """Look up ascending hashes. The result is UNKNOWN where absent, and the last bucket where repeated."""
     found_buckets = np.full(len(requested), UNKNOWN, dtype=np.int16)
     # Ascending requests keep the search in CPU caches: each continues where the last one ended.
     places = np.searchsorted(hashes, requested, side="right") - 1

@@ -24,7 +24,7 @@ __all__ = [
     "IndexPayloads",
     # The verdict on a container.
     "Verification",
-    # Judges every column of a data file that belongs to its table, one after the other.
+    # Judges each of the table's columns in a data file.
     "advise",
     # Builds the container of a data file.
     "build",
@@ -38,7 +38,7 @@ __all__ = [
     "table_options",
     # Values under a key of a map, row by row.
     "values_under",
-    # Proves a container against its data.
+    # Verifies a container against its data file.
     "verify",
     # Writes a file, which gets its final name once it is synced to disk.
     "write_file",

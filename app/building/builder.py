@@ -41,7 +41,7 @@ class BuiltIndex:
 
     content: bytes
     entries: tuple[BuiltEntry, ...]
-    in_manifest: bool  # The engine would embed it in the manifest.
+    in_manifest: bool  # True if the engine would embed it in the manifest.
 
 
 def build(
@@ -55,8 +55,8 @@ def build(
     ``columns``: one value a row, for every column to index.
     ``kept``: indexes to copy in addition to the built ones.
 
-    Raises IndexWriteError if an index cannot hold a column or a value, RequestError without anything to
-    index.
+    Raises IndexWriteError if an index cannot hold a column or a value. Raises RequestError if there is
+    nothing to index.
     """
     if not options.indexes and not kept:
         raise RequestError("there is nothing to index: set file-index.<type>.columns")
@@ -77,7 +77,7 @@ def build(
     )
     for (column, kind), payload in (kept or {}).items():
         payloads.setdefault(column, []).append((kind, payload))
-    # Columns, kinds and bitmaps ascend, unlike the engine's: their order means nothing to readers.
+    # Columns, kinds and bitmaps ascend, unlike in the engine. Their order means nothing to readers.
     content = write(
         {column: sorted(listed, key=itemgetter(0)) for column, listed in sorted(payloads.items())}
     )
@@ -94,8 +94,8 @@ def _payload(keys: KeyColumn, definition: IndexDefinition) -> bytes | None:
 def write_file(path: Path, content: bytes, *, replace: bool = False) -> None:
     """Write a file under its final name once it is complete on the disk.
 
-    Raises RequestError if the name is taken, StorageError if it cannot be written. Then nothing is left
-    behind.
+    Raises RequestError if the name is taken, StorageError if the file cannot be written. The temporary file
+    is removed in any case.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:

@@ -14,7 +14,7 @@ date32                              DATE
 time32, time64                      TIME(0), TIME(3), TIME(6), TIME(9) by its unit
 timestamp, with a zone              TIMESTAMP(0), (3), (6), (9) by its unit, WITH LOCAL TIME ZONE
 map                                 MAP of these
-dictionary                          that of its values
+dictionary                          the type of its values
 ==================================  ===================================================================
 
 CHAR and VARCHAR appear as STRING, BINARY and VARBINARY as BYTES. Their indexes are equal. ORC has timestamps
@@ -85,7 +85,7 @@ def read_columns(
     """Read columns, one value a row.
 
     ``names``: columns, or ``column[key]`` for the values of a map column under one key. Raises
-    IndexWriteError if a map has a key twice, CorruptFileError for a damaged file, StorageError.
+    IndexWriteError if a map has a key twice, CorruptFileError or StorageError if the file cannot be read.
     """
     places = {name: split_map_key(name) for name in names}
     chunks: dict[str, list[pa.Array]] = {name: [] for name in places}
@@ -138,10 +138,10 @@ def values_under(maps: pa.MapArray, key: str, *, column: str, first_row: int) ->
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnTypes(Mapping[str, DataType]):
-    """Types by column: declared ones, else the file's. Raises RequestError for a type that the file lacks."""
+    """Types by column, declared or else the file's. Raises RequestError if the file determines none."""
 
     file: DataFile
-    declared: Mapping[str, DataType]  # By column of this or other files.
+    declared: Mapping[str, DataType]  # Types by column. Names that the file lacks are ignored.
 
     def __getitem__(self, column: str) -> DataType:
         at = self.file.schema.get_field_index(column)
@@ -211,12 +211,12 @@ _MAGIC_BYTES: Final = max(map(len, _MAGICS))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DataFile:
-    """A data file of this machine."""
+    """A local data file."""
 
     path: Path
     format: DataFormat
     size_bytes: int
-    schema: pa.Schema  # Timestamps of nanoseconds may come in batches as microseconds.
+    schema: pa.Schema  # Batches may have timestamps in microseconds where this has nanoseconds.
     row_count: int
     _batches: Callable[[list[str]], Iterator[pa.RecordBatch]]
 
@@ -224,7 +224,7 @@ class DataFile:
     def open(cls, path: Path) -> Self:
         """Read schema and row count.
 
-        Raises FileMissingError, StorageError, UnsupportedFormatError, or CorruptFileError for a damaged file.
+        Raises FileMissingError, StorageError, CorruptFileError, or UnsupportedFormatError for other formats.
         """
         with _blame(path):
             data_format, size_bytes = _format(path), path.stat().st_size
@@ -247,7 +247,7 @@ class DataFile:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield all rows in order. Batches may have more columns than requested.
 
-        Raises CorruptFileError for a damaged file or a value that Arrow cannot hold, StorageError.
+        Raises StorageError, or CorruptFileError for a damaged file or a value that Arrow cannot hold.
         """
         with _blame(self.path):
             yield from self._batches(list(columns))

@@ -31,7 +31,7 @@ from app.options import split_map_key
 from app.types import DataType, TypeRoot
 
 _LARGE_PART: Final = 0.2
-# A proposed index of a larger part of the data file gets a warning.
+# A proposed index that takes a larger part of its data file gets a warning.
 _LARGEST_PART: Final = 1 / 3
 _KILOBYTE: Final = 1000
 _ENGINE_COLUMNS: Final = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND"})
@@ -55,7 +55,7 @@ class ColumnAdvice:
 def advise(
     file: DataFile, types: ColumnTypes, advance: Advance = ignore_progress
 ) -> tuple[ColumnAdvice, ...]:
-    """Judge every column of a data file that belongs to its table, in order.
+    """Judge each of the table's columns in a data file, in order.
 
     Raises CorruptFileError for a damaged file, StorageError if it cannot be read.
     """
@@ -132,7 +132,7 @@ def _proposals(profile: ColumnProfile) -> list[tuple[IndexKind, Proposal[Any]]]:
 
 
 def size_warning(file: DataFile, advice: tuple[ColumnAdvice, ...]) -> str | None:
-    """Warn of the size of all proposed indexes together. Return None if they are small for the data file."""
+    """Warn of the size of all proposed indexes together. Return None if they suit the data file."""
     size_bytes = sum(column.size_bytes for column in advice)
     if size_bytes <= file.size_bytes * _LARGEST_PART:
         return None

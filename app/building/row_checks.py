@@ -1,7 +1,7 @@
 """Checks that bitmap, range-bitmap and bsi find exactly the right rows, and that bloom filters lose none.
 
-Every key is looked up as the planner does. Bit slices are decoded once and compared instead, since a look-up
-walks all slices. Some comparisons and ranges are evaluated as in plans. The rate of absent values that a
+Keys are looked up as in the planner. Bit slices are decoded once and compared instead, since each look-up
+would walk all slices. Some comparisons and ranges are evaluated as in plans. The rate of absent values that a
 bloom filter admits is estimated.
 """
 
@@ -74,8 +74,8 @@ class ActualValues:
         return bitmap_of(self.grouped[self.starts[rank] : self.starts[rank + 1]])
 
     def rows_where(self, chosen: NDArray[np.bool_]) -> BitMap:
-        """Return the rows whose key is chosen, by a flag per key."""
-        # Rows without a key have rank -1, and so the flag appended last.
+        """Return the rows whose key has a true flag in ``chosen``, shape (n,)."""
+        # Rows without a key have rank -1, which takes the flag appended last.
         return bitmap_of(np.flatnonzero(np.append(chosen, False)[self.ranks]).astype(np.uint32))
 
     def null_rows(self) -> BitMap:
@@ -87,7 +87,7 @@ class ActualValues:
         return to_json(self.column.space.value(self.key(rank)), self.column.data_type)
 
     def shown(self, rank: int) -> str:
-        """Format :meth:`value` for people, cut if it is long."""
+        """Return :meth:`value` as text for messages, cut if it is long."""
         return f"{json.dumps(self.value(rank), ensure_ascii=False):.100}"
 
 
@@ -96,8 +96,8 @@ class Mismatch:
     """A row about which an index errs."""
 
     row: int
-    lost: bool  # The index skips this matching row; else it names a row that does not match.
-    question: str  # The condition evaluated, as the end of SQL's.
+    lost: bool  # True if the index skips this matching row, False if it wrongly names the row.
+    question: str  # The condition as the end of an SQL expression, such as ``= 5``.
 
 
 def find_mismatch(
@@ -152,7 +152,7 @@ def _values(index: BitSlicedIntegers) -> Iterator[_Numbers]:
         if part is None:
             continue
         rows, codes = part.slices.codes()
-        # The planner clips at the largest value, so codes above it are found under it.
+        # The planner clips at the largest value, so it finds rows with codes above it under that value.
         values = np.minimum(codes, np.uint64(part.high - part.low)).astype(np.int64) + part.low
         # The planner looks for 0 among the positive values only.
         counts = (values != 0) | (sign > 0)
@@ -162,7 +162,7 @@ def _values(index: BitSlicedIntegers) -> Iterator[_Numbers]:
 def _wrong_numbers(
     parts: list[_Numbers], numbered: NDArray[np.int64], actual: ActualValues, checked: NDArray[np.int64]
 ) -> Iterator[Mismatch]:
-    """Yield the first skipped row, and a wrongly named one, by numbers that differ from their keys'.
+    """Yield a skipped row and wrongly named ones, if any: rows whose number is not that of their key.
 
     ``parts``: rows with the numbers that the index gives them. ``numbered``: keys of the index, shape (n, 2):
     rank and number of each.
@@ -227,19 +227,19 @@ class BloomFindings:
     size_bits: int
     # Measured share of absent values that pass. None if every value of the type is present.
     false_positive_rate: float | None
-    expected_rate: float  # By its size and the number of distinct values.
-    wasted_bytes: int  # Beyond what its hash functions need for these distinct values.
+    expected_rate: float  # Computed from its size and the number of distinct values.
+    wasted_bytes: int  # Bytes that its hash functions do not need for these distinct values.
 
 
 def find_refused(
     stack: FileStack[object], actual: ActualValues, checked: NDArray[np.int64], random: np.random.Generator
 ) -> Mismatch | None:
-    """Return the first row whose value an index, in a stack of one file, refuses.
+    """Return the first row whose value the index of a stack of one file refuses.
 
     Return None if there is none.
 
-    ``random``: chooses keys of a bloom filter to ask one by one, as plans do. The others are looked up
-    together.
+    ``random``: chooses keys to look up one by one in a bloom filter, as plans do, after all keys have been
+    looked up together.
     """
     index, refused, single = stack.of_file(0), checked[:0], checked
     if isinstance(index, BloomFilter):

@@ -1,7 +1,7 @@
 """Verifies an index file against the rows of its data file.
 
-An index is right if it never skips a matching row. A bitmap, range-bitmap or bsi, if also no other row is
-named. In each index every distinct value is looked up, or as many as the caller allows.
+An index is right if it never skips a matching row. A bitmap, range-bitmap or bsi must also name no other row.
+In each index every distinct value is looked up, or as many as the caller allows.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class IndexProblem:
     """Reason why an index must not be used."""
 
     detail: str
-    row: int | None = None  # 0-based row of the error; None if the index cannot be read.
+    row: int | None = None  # 0-based row of the error; None if the problem is not in a row.
     value: Json = None
-    lost: bool = False  # The index skips this row, so that queries miss it.
+    lost: bool = False  # True if the index skips this row, so that queries miss it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class CheckedEntry:
     distinct: int | None = None  # Number of distinct values; None if the column could not be read.
     checked: int = 0  # Number of values looked up.
     problem: IndexProblem | None = None
-    bloom: BloomFindings | None = None  # Of a bloom filter without a problem.
+    bloom: BloomFindings | None = None  # Findings about a bloom filter without a problem.
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +77,11 @@ def verify(
     sample: int | None = None,
     advance: Advance = ignore_progress,
 ) -> Verification:
-    """Verify a container against the data.
+    """Verify a container against its data file.
 
     ``column_of``: reads a column, or the values of ``column[key]``. Called once per indexed column. Raises
     ``RequestError`` for a column that can have no index.
-    ``sample``: most distinct values to look up in each index. None for all. Every call chooses equally.
+    ``sample``: limit of distinct values to look up in each index. None for all. The choice is reproducible.
 
     Raises CorruptIndexError if the container's head cannot be read.
     """

@@ -4,13 +4,13 @@ Files of vectors are immutable, so a changed vector needs a new file in place of
 files depends on the table:
 
 * A bucket of a table with buckets has one file, which every change writes again as a whole
-(:func:`delete_in_bucket`).
+  (:func:`delete_in_bucket`).
 * An append table without buckets has several for each partition. A file is replaced if one of its vectors
-changes. Then all its vectors, and those of data files that had none, are written to new files
-(:func:`delete_without_buckets`).
+  changes. Then all its vectors, and those of data files that had no vector, are written to new files
+  (:func:`delete_without_buckets`).
 
-Unchanged vectors keep their bytes, vectors their order, and 64-bit vectors their width. Rows that are deleted
-already change nothing, so a repeated deletion writes nothing.
+Unchanged vectors keep their bytes, all vectors keep their order, and 64-bit vectors keep their width. Rows
+that are already deleted change nothing, so a repeated deletion writes nothing.
 
 The engine writes all vectors of a bucket into one file, even if there are none. Without buckets it begins
 another file once the last one exceeds a target, so that each file exceeds the target by less than its last
@@ -80,7 +80,7 @@ def write_file(vectors: Iterable[EncodedVector], name: str) -> VectorFile:
 def write_files(
     vectors: Iterable[EncodedVector], names: Iterator[str], target_bytes: int
 ) -> tuple[VectorFile, ...]:
-    """Write vectors into as many files as they fill, in their order; none without vectors.
+    """Write vectors, in order, into as many files as they fill, or none if there are no vectors.
 
     ``target_bytes``: a file that exceeds it is followed by another one. Raises RequestError if two vectors
     are of one data file.
@@ -209,7 +209,7 @@ def _pending(deletions: Mapping[str, RowNumbers]) -> dict[str, Positions]:
 def _merge(
     file: VectorFile, pending: dict[str, Positions], options: VectorOptions
 ) -> tuple[list[EncodedVector], bool]:
-    """Move deletions from ``pending`` into a file's vectors. Return all of these, and true if one grew."""
+    """Move deletions from ``pending`` into a file's vectors. Return all its vectors, and True if one grew."""
     vectors = []
     has_grown = False
     for place, old in zip(file.meta.ranges, _read(file), strict=True):

@@ -22,7 +22,7 @@ a 32-bit vector but S + 8 for a 64-bit one**. So a caller must fetch :data:`RECO
 ``length`` (or up to the end of the file). Bytes after the record are ignored.
 
 The engine never verifies the checksum. Here a record that fails it is an error, since a smaller vector would
-let deleted rows reappear. Both accept a file that ends without the checksum of its last record.
+let deleted rows reappear. Both readers accept a file that ends without the checksum of its last record.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class DeletionVector:
 def read_vector(buffer: bytes | memoryview, *, offset: int = 0, length: int | None = None) -> DeletionVector:
     """Read one record.
 
-    ``length``: stated by the index manifest. None skips that comparison. Raises CorruptIndexError if the
+    ``length``: length in the index manifest. None skips the comparison. Raises CorruptIndexError if the
     record is cut, of another length, fails its checksum, or holds no vector.
     """
     data, end = _read_data(memoryview(buffer), offset)

@@ -35,7 +35,7 @@ def positions_of(rows: RowNumbers) -> Positions:
         raise RequestError(f"expected row positions from 0 on, found {lowest}")
     if rows.max() < _FIRST_WIDE:
         return bitmap_of(np.sort(rows.astype(np.uint32)))
-    # pyroaring takes an array as a whole, and much faster if it ascends.
+    # pyroaring takes an array as a whole, which is much faster if it ascends.
     return BitMap64(array("Q", np.sort(rows.astype(np.uint64)).tobytes()))
 
 

@@ -27,7 +27,7 @@ MAX_POSITION: Final = 2**31 - 1
 def read(data: memoryview) -> BitMap:
     """Read the deleted positions of a whole vector, magic included.
 
-    Raises CorruptIndexError if the bitmap after the magic is not of exactly that length, or has positions
+    Raises CorruptIndexError if the bitmap after the magic does not end with the data, or has positions
     above :data:`MAX_POSITION`.
     """
     positions, _ = read_bitmap(data, len(MAGIC), len(data) - len(MAGIC), row_count=MAX_POSITION + 1)

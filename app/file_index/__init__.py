@@ -47,9 +47,9 @@ __all__ = [
     "decide_files",
     # Finds the rows of one file that can satisfy a predicate.
     "evaluate",
-    # Decides files, and finds the rows of those that are kept.
+    # Decides which files can match, and finds the rows in them that can.
     "find_rows",
-    # The number of rows according to a column's index.
+    # The row count of a file as the range-bitmap of a column records it.
     "indexed_rows",
     # The type of an indexed column, or of the values under a key of a map.
     "indexed_type",

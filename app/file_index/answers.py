@@ -1,9 +1,9 @@
 """Conditions on index keys, the answers of indexes to them, and how answers combine.
 
 A leaf of a filter becomes one of three conditions on a row's key, if an index can answer it. A condition is
-*exact* when it holds for precisely the rows that satisfy the leaf. Otherwise it holds for more rows, which
-happens where values share a key (timestamps of more than microseconds). A plan that is out of time
-(:data:`OutOfTime`) does not look up long lists of keys.
+*exact* when it holds for precisely the rows that satisfy the leaf. Otherwise it holds for further rows, for
+example if values share a key (timestamps of more than 6 digits), or if LIKE is reduced to a prefix. A plan
+that is out of time (:data:`OutOfTime`) does not look up long lists of keys.
 
 The answer about one file is ``SKIP`` (no row can match), ``KEEP`` (nothing is known) or a set of row
 positions outside which no row matches. Unlike in the engine, an answer also has a flag, *exact*, which is
@@ -19,8 +19,8 @@ rows   intersection            union
 =====  ======================  =======================
 
 For many files at once, the answer is one code for each file and no rows. The codes are ordered so that OR is
-the larger of two answers, and AND the smaller. The exception is two sets of rows, whose intersection may be
-empty.
+the larger of two answers, and AND the smaller. AND of two sets of rows is the exception: it is DOUBT, since
+their intersection may be empty.
 
 =====  =========================================================  ==================
 code   answer once the file's rows are selected                   AND with ``ROWS``
@@ -69,7 +69,7 @@ Answers: TypeAlias = "NDArray[np.int8]"
 
 @dataclass(frozen=True, slots=True)
 class NullTest:
-    """The row has no value (``null``), or it has one."""
+    """The row has no value (``null`` is true) or has one (``null`` is false)."""
 
     null: bool
     exact: bool = True
@@ -77,7 +77,7 @@ class NullTest:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """The row has a key, and it is one of ``keys`` (distinct, ascending). With ``negated``, none of them."""
+    """The row has a key, which is one of ``keys`` (distinct, ascending) or, if ``negated``, none of them."""
 
     keys: tuple[Key, ...]
     negated: bool = False
@@ -121,7 +121,7 @@ def condition(leaf: BoundLeaf, space: KeySpace) -> Condition | None:  # noqa: C9
         case Operator.BETWEEN:
             low, high = leaf.literals
             span = _span(space.edge(low, behind=False), space.edge(high, behind=True))
-            # The bounds share a key: as a point, an index without order (bloom filter) can answer it, too.
+            # The span holds one key. A bloom filter, which has no order, can answer it as a point.
             if span.start is not None and span.stop == after(span.start):
                 return Points((span.start,), exact=span.exact)
             return span
@@ -174,7 +174,7 @@ SKIP: Final = Decision.SKIP
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """0-based row positions outside which no row matches. Never empty; shared, so do not modify them."""
+    """0-based row positions outside which no row matches. Never empty. Shared, so do not modify them."""
 
     positions: BitMap
     exact: bool
@@ -195,7 +195,7 @@ def both(left: Result, right: Result) -> Result:
     if isinstance(left, Rows) and isinstance(right, Rows):
         return rows(left.positions & right.positions, exact=left.exact and right.exact)
     only_rows = left if isinstance(left, Rows) else right
-    # The side without rows may rule out some of these, so they are not exact.
+    # The side that is KEEP might rule out some of these rows, so they are not exact.
     return Rows(only_rows.positions, exact=False) if isinstance(only_rows, Rows) else KEEP
 
 

@@ -43,7 +43,7 @@ MAGIC: Final = 1493475289347502
 _MAGIC_BYTES: Final = MAGIC.to_bytes(8)
 VERSION: Final = 1
 _DATA_FILES: Final = {b"PAR1": "a Parquet file", b"ORC": "an ORC file", b"Obj\x01": "an Avro file"}
-"""Magic of data files, which people pass instead of their index files."""
+"""Magic of data files, which callers may pass instead of index files by mistake."""
 EMPTY_START: Final = -1
 MAX_BYTES: Final = (1 << 31) - 1
 """Largest container, and so the largest payload: offsets are signed integers of 4 bytes."""
@@ -70,7 +70,7 @@ def read_name(cursor: Cursor, label: str) -> str:
 
 
 def write_name(name: str) -> bytes:
-    """Encode a name after its length. Raises ValueError if it takes more than 65535 bytes."""
+    """Encode a name, preceded by its length. Raises ValueError if it takes more than 65535 bytes."""
     stored = encode(name)
     if len(stored) > MAX_NAME_BYTES:
         raise ValueError(f"a name takes at most {MAX_NAME_BYTES} bytes, not {len(stored)}")
@@ -83,7 +83,7 @@ def decode(stored: bytes) -> str:
         raise UnicodeDecodeError(
             "modified-utf-8", stored, stored.index(b"\0"), stored.index(b"\0") + 1, "plain NUL"
         )
-    # surrogatepass takes the surrogates apart as UTF-8 would any code point; UTF-16 then joins the pairs.
+    # surrogatepass decodes each surrogate as a code point of its own. UTF-16 then joins the pairs.
     # A byte C0 occurs in no UTF-8, so the replacement touches nothing else.
     text = stored.replace(_NUL, b"\0").decode("utf-8", "surrogatepass")
     if any(char > "\uffff" for char in text):
@@ -131,7 +131,7 @@ class HeadLayout:
     """A container head without the places of its payloads. Most files of a table share one."""
 
     length: int
-    # Name of each column, with the kind of each of its indexes and the offset of its ``start``.
+    # Each column's name, and for each of its indexes the kind and the offset of the field ``start``.
     columns: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
 
     @classmethod
@@ -171,7 +171,7 @@ class HeadLayout:
 
 @contextmanager
 def blame(entry: ContainerEntry) -> Iterator[None]:
-    """Name the index in errors of the block, and move their offsets to offsets of the file."""
+    """Name the index in errors of the block, and convert their offsets to offsets in the file."""
     try:
         yield
     except CorruptIndexError as error:
@@ -243,9 +243,9 @@ def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
 
 
 def write_index(kind: IndexKind, column: KeyColumn, options: object) -> bytes:
-    """Write a payload as the engine does, but for the order of bitmaps.
+    """Write a payload equal to the engine's except for the order of bitmaps.
 
-    Raises IndexWriteError if it cannot.
+    Raises IndexWriteError if the kind cannot hold the column, or if the payload is too long.
     """
     if not kind.takes(column.data_type):
         suited = [candidate for candidate in KINDS.values() if candidate.takes(column.data_type)]
@@ -256,7 +256,7 @@ def write_index(kind: IndexKind, column: KeyColumn, options: object) -> bytes:
     try:
         payload = kind.write(column, options)
     except struct.error as error:
-        # An offset did not fit 4 bytes; some kinds notice that only while they are written.
+        # Some kinds find out only while they write that an offset does not fit 4 bytes.
         raise _too_long(kind, column) from error
     if len(payload) > MAX_BYTES:
         raise _too_long(kind, column)

@@ -1,8 +1,8 @@
 """Evaluation of a predicate with the indexes of many files: the files that can match, or their rows.
 
-Each leaf evaluates the indexes of its column, cheapest first, until one of them settles it, for all files
-that are still undecided. AND continues with the files that remain. OR with all of them. A leaf that no index
-answers keeps every row.
+For all files that are still undecided, each leaf evaluates the indexes of its column, cheapest first, until
+one of them settles it. AND evaluates its next part for the files that remain, OR for all files. A leaf that
+no index answers keeps every row.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def evaluate(
     """Find the rows of one file that can satisfy a predicate.
 
     ``row_count``: rows of the file, if known. Every index must agree with it. ``trace``: gets a step for
-    every index evaluated. Raises CorruptIndexError if an index that had to be evaluated is broken. The file
-    has to be kept.
+    every index evaluated. Raises CorruptIndexError if an index that had to be evaluated is broken. The caller
+    must then keep the file.
     """
     files, counts = np.array([index.file]), np.array([UNKNOWN_ROW_COUNT if row_count is None else row_count])
     decided = find_rows(predicate, index.stacked, files, counts, steps=None if trace is None else [trace])
@@ -115,7 +115,7 @@ def evaluate(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Evaluation:
-    """State of one evaluation. ``at`` are positions in ``files`` throughout.
+    """State of one evaluation. Parameters called ``at`` are positions in ``files``.
 
     ``failed``: bool, shape (k,): files with a broken index, whose evaluation stops. ``unevaluated``: bool,
     shape (k,): files for which time ran out.
@@ -185,7 +185,7 @@ class _Evaluation:
             return form.everything(self.row_counts[at])
         answers = form.everywhere(form.keep, len(at))
         without_null: dict[DataField, NDArray[np.bool_]] = {}
-        # An explanation has a step for every part, in their order.
+        # An explanation has a step for every part, in the order of the filter.
         is_explained = self.steps is not None
         for number, part in enumerate(parts if is_explained else sorted(parts, key=_is_not_null)):
             is_pending = (answers != form.skip) & ~self.failed[at]
@@ -237,7 +237,7 @@ class _Evaluation:
                 answers[places] = of_kind
                 break
             settled = self._settles(kind, condition, of_kind)
-            # An answer that settles the leaf needs no other.
+            # An answer that settles the leaf replaces the answers of earlier kinds.
             answers[places] = np.where(settled, of_kind, form.both(answers.take(places), of_kind))
             is_pending = ~self.failed[at[pending]]
             is_pending[answering[settled]] = False
@@ -298,7 +298,7 @@ class _Evaluation:
     ) -> NDArray[np.int64]:
         """Return positions in ``at`` of files whose index can be evaluated.
 
-        Marks files with a broken one as failed.
+        Mark files with a broken index as failed.
         """
         files, counts = _take(self.files, at), _take(self.row_counts, at)
         row_counts = None if opened.stack is None else opened.stack.row_counts

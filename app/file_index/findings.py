@@ -1,8 +1,8 @@
-"""Findings of an evaluation: answers about k files, as codes or with rows, and the result of all of them.
+"""Findings of an evaluation: answers about k files, as codes or with rows, and the resulting decisions.
 
 Deciding files takes codes, which a stack gives for many files at once. A file whose rows would have to be
-looked up is kept, with the code DOUBT. Finding rows looks into the index of each file. One evaluation
-combines either form.
+looked up is kept, with the code DOUBT. Finding rows looks into the index of each file. An evaluation uses
+one of the two forms throughout.
 """
 
 from __future__ import annotations
@@ -88,11 +88,11 @@ class FileAnswers(_Form):
         return stack.answers(condition, files, self.out_of_time), {}
 
     def codes(self, answers: AnswerArray) -> Answers:
-        """Return the answers, which are codes."""
+        """Return the answers unchanged: they are codes."""
         return answers
 
 
-# Results by code, for kinds that find no rows and so return no other codes.
+# Result of each code. Kinds that find no rows never return DOUBT or ROWS.
 _DECISIONS = np.array([SKIP, KEEP, KEEP, KEEP, None], object)
 
 
@@ -119,7 +119,7 @@ class RowAnswers(_Form):
     def evaluate(
         self, stack: FileStack[Any], kind: IndexKind, condition: Condition, files: NDArray[np.int64]
     ) -> tuple[AnswerArray, dict[int, CorruptIndexError]]:
-        """Evaluate the index of each of ``files``. Return answers, and errors of bitmaps by position."""
+        """Evaluate the index of each of ``files``. Return the answers, and errors of bitmaps by position."""
         if not kind.tells_rows:
             decided: AnswerArray = _DECISIONS.take(stack.answers(condition, files, self.out_of_time))
             return decided, {}
@@ -146,11 +146,11 @@ class FileDecisions:
     """The indexes' answers about k files.
 
     Attributes:
-        answers: int8, shape (k,): a code of :class:`~app.file_index.answers.Answer` for each.
+        answers: int8, shape (k,): a code of :class:`~app.file_index.answers.Answer` for each file.
         answered: bool, shape (k,): some index had an answer.
         unevaluated: bool, shape (k,): time ran out before all of the filter was evaluated.
-        errors: errors of indexes that had to be evaluated, by position of the file. Such files are kept.
-        trace: questions in order: kind of index, positions among the k files, and an answer for each.
+        errors: errors of broken indexes, by position of the file in the stack. Such files are kept.
+        trace: evaluations in order: kind of index, positions among the k files, and a code for each.
         rows: rows that can match, by position among the k files, only from :func:`find_rows`.
     """
 
@@ -167,7 +167,7 @@ class FileDecisions:
         return np.equal(self.answers, Answer.SKIP)
 
     def skipped_by(self) -> Iterator[tuple[str | None, NDArray[np.bool_]]]:
-        """Yield each kind of index, None for no index, with the files that it ruled out, shape (k,)."""
+        """Yield each kind of index (None for no index) with the files that it ruled out, shape (k,)."""
         skip = self.skip
         kinds = list(dict.fromkeys(kind for kind, _, _ in self.trace))
         if len(kinds) <= 1:
@@ -176,7 +176,7 @@ class FileDecisions:
             return
         codes = {kind: code for code, kind in enumerate(kinds)}
         by = np.full(len(skip), -1, np.int32)
-        # If several kinds took part, the last one that ruled the file out counts, or else that was evaluated.
+        # A skipped file counts for the last kind that ruled it out or, without one, the last evaluated.
         for ruled_out in (False, True):
             for kind, at, answers in self.trace:
                 by[at[answers == Answer.SKIP] if ruled_out else at] = codes[kind]

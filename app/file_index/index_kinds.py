@@ -1,6 +1,6 @@
 """The known kinds of file index, and the order in which a leaf evaluates them.
 
-Evaluation follows these rules, and so does the code that fetches only the indexes that evaluation needs.
+Evaluation and fetching share these rules, so that every index that a leaf may evaluate is fetched.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ WantedIndexes: TypeAlias = "frozenset[tuple[str, IndexKind]]"
 
 _CONDITION: Final = "condition on index keys"
 # Operators that an empty entry decides, as in the engine. The other operators need a value too, but the
-# engine keeps the file for them. An entry that is empty by mistake must not lose more rows here than it does
-# there.
+# engine keeps the file for them. An entry that is empty by mistake must not lose more rows here than in the
+# engine.
 _FALSE_WITHOUT_VALUES = frozenset(
     {
         Operator.EQUAL,
@@ -60,7 +60,7 @@ def cost(kind: str) -> int:
 
 
 def open_payload(kind: IndexKind, payload: Buffer, data_type: DataType) -> FileStack[Any]:
-    """Open one file's index as a stack of one. Raises CorruptIndexError if it does not fit the type."""
+    """Open one file's index as a stack. Raises CorruptIndexError if it is broken or does not fit the type."""
     space = key_space(data_type)
     if space is None or not kind.takes(data_type):
         raise CorruptIndexError(f"expected no {kind} index on a column of type {data_type}, found one")
@@ -83,7 +83,7 @@ def is_false_without_values(leaf: BoundLeaf) -> bool:
 
 def bounded_on_both_sides(parts: tuple[BoundPredicate, ...]) -> set[str]:
     """Return columns that an OR bounds from above in one part and from below in another."""
-    # NOT BETWEEN has this bound form, and the engine does not let an empty entry decide it.
+    # NOT BETWEEN has this form once it is bound. In the engine, an empty entry does not decide it.
     below, above = (
         {part.field.name for part in parts if isinstance(part, BoundLeaf) and part.operator in operators}
         for operators in (

@@ -1,4 +1,4 @@
-"""Descriptions of file indexes for people."""
+"""Descriptions of the indexes of a container, as JSON."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from app.work import check_deadline
 
 
 def inspect(index: FileIndex, types: Mapping[str, DataType]) -> dict[str, Json]:
-    """Describe every index of a container, and each damaged one by its ``error``.
+    """Describe every index of a container. A damaged one has an ``error``.
 
-    ``types``: types of columns by name, where known. The entry of a map column describes its keys. An index
-    on a column without a type is described only as far as its payload allows without one.
+    ``types``: known types of columns by name. The type of a map column serves the indexes on its keys. An
+    index on a column that ``types`` lacks is described as far as its payload alone allows.
     """
     return {
         "version": VERSION,

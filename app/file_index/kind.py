@@ -67,7 +67,7 @@ class FileStack(Protocol[_Index_co]):
         """
 
     def of_file(self, file: int) -> _Index_co:
-        """Return the index of one file, present and not broken. A ``RowIndex`` if the kind finds rows."""
+        """Return the index of one sound file. It is a ``RowIndex`` if the kind finds rows."""
 
 
 class Kind(str, ABC, Generic[_Index, _Options]):
@@ -84,7 +84,7 @@ class Kind(str, ABC, Generic[_Index, _Options]):
     """Options that a table may give to an index, as in ``file-index.<kind>.<column>.<option>``."""
 
     tells_rows: ClassVar[bool] = True
-    """True if the index finds the rows of each key; otherwise it only rules out whole files."""
+    """True if the index finds the rows of each key. Otherwise it only rules out whole files."""
 
     directory_bytes: ClassVar[int] = 0
     """Maximum bytes of the stacked form for each byte of a payload, approximately."""
@@ -94,7 +94,7 @@ class Kind(str, ABC, Generic[_Index, _Options]):
         return data_type.root in self.roots
 
     def can_answer(self, condition: Condition) -> bool:  # noqa: ARG002 - for subclasses
-        """Return True if such an index may rule out anything. Otherwise it is not opened."""
+        """Return True if such an index may rule out files or rows. Otherwise it is not opened."""
         return True
 
     def settles(self, condition: Condition) -> bool:
@@ -102,7 +102,7 @@ class Kind(str, ABC, Generic[_Index, _Options]):
         return self.tells_rows and condition.exact
 
     def false_positive_rate(self, index: _Index) -> float | None:  # noqa: ARG002 - for subclasses
-        """Return the probability that an index passes a value that the file lacks. None if it is exact."""
+        """Return the probability that an index passes a value that the file lacks, or None if it is exact."""
         return None
 
     @abstractmethod
@@ -115,7 +115,7 @@ class Kind(str, ABC, Generic[_Index, _Options]):
 
     @abstractmethod
     def parse_options(self, written: Mapping[str, str]) -> _Options:
-        """Parse options by name, all of :attr:`option_names`. Raises RequestError if one is invalid."""
+        """Parse options by name, each one of :attr:`option_names`. Raises RequestError if one is invalid."""
 
     def written_options(self, options: _Options) -> dict[str, str]:  # noqa: ARG002 - for subclasses
         """Return options that a table sets to get such an index, as text by name."""
@@ -127,7 +127,7 @@ class Kind(str, ABC, Generic[_Index, _Options]):
 
     @abstractmethod
     def describe(self, index: _Index, data_type: DataType) -> dict[str, Json]:
-        """Describe an index for people."""
+        """Describe an index as a JSON object."""
 
     @abstractmethod
     def describe_untyped(self, payload: Buffer) -> dict[str, Json]:

@@ -38,7 +38,7 @@ _RUN_BYTES = 4
 
 
 def join_parts(parts: deque[Buffer]) -> bytes:
-    """Join the parts, taking each from the queue."""
+    """Join the parts of a payload, removing each from the queue."""
     payload = BytesIO()
     # Freeing each part at once keeps the peak at one payload instead of two.
     while parts:
@@ -152,7 +152,7 @@ class Cursors:
         stated: NDArray[np.int64],
         label: str,
     ) -> Self:
-        """Return cursors of nested strings, sound if ``inside``. ``stated``: fields with their positions."""
+        """Return cursors of nested strings, sound if ``inside``. ``stated``: offsets of their references."""
         cursors = type(self)(
             self.data, np.where(inside, at, 0), ends, np.ones(len(at), np.bool_), strict=self.strict
         )
@@ -161,7 +161,7 @@ class Cursors:
         return cursors
 
     def take(self, chosen: NDArray[np.int64]) -> Self:
-        """Return independent cursors of the ``chosen`` strings, at the positions of these."""
+        """Return independent cursors of the ``chosen`` strings, at their current positions."""
         return type(self)(
             self.data, self.at[chosen], self.ends[chosen], self.sound[chosen], strict=self.strict
         )
@@ -275,7 +275,7 @@ def _windows(data: NDArray[np.uint8], form: str) -> NDArray[np.generic]:
 def runs_of(
     starts: NDArray[np.int64], counts: NDArray[np.int64], stride: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return owner and offset of items ``stride`` bytes apart, ``counts[i]`` from ``starts[i]`` on."""
+    """Return owner i and offset of each item: ``counts[i]`` of them from ``starts[i]``, ``stride`` apart."""
     owners = np.repeat(np.arange(len(starts)), counts)
     before = np.cumsum(counts) - counts
     places = (starts - before * stride)[owners]
@@ -285,7 +285,7 @@ def runs_of(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoaringHeads:
-    """Heads of n roaring bitmaps. Offsets are int64, shape (n,), and mean nothing without a container."""
+    """Heads of n roaring bitmaps. Offsets are int64, shape (n,), and undefined without a container."""
 
     with_runs: NDArray[np.bool_]
     containers: NDArray[np.int64]
@@ -317,7 +317,7 @@ class RoaringHeads:
     def cardinalities(
         self, data: NDArray[np.uint8], chosen: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return of each container of the ``chosen`` bitmaps its bitmap and its number of values."""
+        """Return bitmap and number of values of each container of the ``chosen`` bitmaps."""
         counts = np.where(chosen, self.containers, 0)
         owners, places = runs_of(self.keys_at + _KEY_BYTES, counts, _KEY_AND_CARDINALITY_BYTES)
         return owners, integers(data, places, "<u2") + 1
@@ -330,8 +330,8 @@ def skip_bitmaps(cursors: Cursors) -> None:
     owners, values = heads.cardinalities(cursors.data, ~heads.with_runs)
     cursors.skip(np.bincount(owners, _plain_bytes(values), len(starts)).astype(np.int64), "containers")
     bitmaps, container = np.flatnonzero(cursors.sound & heads.with_runs), 0
-    # A container of runs has no length in the head, so bitmaps that have some are walked container by
-    # container.
+    # The head has no lengths of containers of runs, so bitmaps with such containers are walked, one container
+    # at a time.
     while len(bitmaps) > NO_LONGER_WORTH_A_STEP:
         walking = cursors.take(bitmaps)
         walking.skip(_container_bytes(walking, heads, bitmaps, container), "a container")

@@ -2,7 +2,7 @@
 
 The heads of a table's files are nearly always equal except for the places of the payloads. So one head is
 parsed, and all others are compared with it, eight bytes at a time, under a mask that ignores the places. The
-files that differ are compared with the next head.
+first head that differs is parsed next, and the others that differ are compared with it.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class Heads:
         broken: dict[int, CorruptIndexError] = {}
         pending = np.flatnonzero(~buffers.is_null)
         lengths = _head_lengths(buffers)
-        # Tables have few layouts. The bound keeps hostile heads, each of a layout of its own, from costing a
-        # pass over all files each.
+        # Tables have few layouts. The bound limits the passes over all files that hostile heads, each of a
+        # layout of its own, can cause.
         for _ in range(_MAX_TEMPLATES):
             if not len(pending):
                 break
@@ -145,7 +145,7 @@ class Heads:
         return Extents(cursors.sound, starts, lengths)
 
     def entries(self, file: int) -> dict[str, tuple[ContainerEntry, ...]]:
-        """Return the indexes of one file; none if it has no container, or a broken one."""
+        """Return the indexes of one file by column, empty if its container is missing or broken."""
         layout, view = int(self.layout_of[file]), self.buffers.view(file)
         return {} if layout < 0 or view is None else self.layouts[layout].entries(view)
 
@@ -175,7 +175,7 @@ def _head_lengths(buffers: BytesColumn) -> NDArray[np.int64]:
 def _has_layout(
     buffers: BytesColumn, lengths: NDArray[np.int64], files: NDArray[np.int64], model: int, layout: HeadLayout
 ) -> NDArray[np.bool_]:
-    """Return files of ``files`` whose head differs from that of ``model`` in places of payloads only."""
+    """Return which of ``files`` have a head like that of ``model``, except for the places of payloads."""
     compared = np.full(layout.length, 0xFF, np.uint8)
     for _, kinds in layout.columns:
         for _, at in kinds:
@@ -194,14 +194,14 @@ def _has_layout(
 
 
 _BYTES_OF_EXTENTS: Final = 20
-"""Bytes of a file's place in a column, or of what is known of it, at most."""
+"""Maximum bytes that one :class:`Extents`, or one :class:`OpenedStack` without its stack, holds per file."""
 _BYTES_OF_FILE: Final = 100
 """Approximate bytes that the arrays of one stack hold for each file, apart from keys."""
 
 
 @dataclass(frozen=True, eq=False)
 class OpenedStack:
-    """One kind's indexes on a column. None as ``stack`` if no file can have one. Masks have shape (m,)."""
+    """One kind's indexes on a column. ``stack`` is None if the kind does not take its type. Masks: (m,)."""
 
     stack: FileStack[Any] | None
     sound: NDArray[np.bool_]
@@ -218,7 +218,7 @@ class StackedIndex:
     """The indexes of m files, opened by column and kind on first use."""
 
     heads: Heads
-    # Payloads by column and kind, each a column of m; None if the heads are in whole containers.
+    # Payloads by column and kind, m each. None if the buffers of the heads are whole containers.
     fetched: Mapping[tuple[str, str], BytesColumn] | None = None
     _extents: dict[tuple[str, str], Extents] = field(default_factory=dict, repr=False)
     _opened: dict[tuple[str, IndexKind, DataType], OpenedStack] = field(default_factory=dict, repr=False)
@@ -233,7 +233,7 @@ class StackedIndex:
 
     @property
     def nbytes(self) -> int:
-        """Upper estimate of the memory once everything is open, shared buffers included."""
+        """Upper estimate of the memory once every index is open, shared buffers included."""
         columns = [self.heads.buffers, *({} if self.fetched is None else self.fetched).values()]
         shared = {id(column.data): own_bytes(column.data) for column in columns}
         return self.own_nbytes + sum(shared.values())
@@ -251,7 +251,7 @@ class StackedIndex:
 
     @property
     def opened_nbytes(self) -> int:
-        """Estimate of the memory of what is open, without the buffers of containers and payloads."""
+        """Estimate of the memory of heads and open indexes, without buffers of containers and payloads."""
         stacks = [opened.stack.nbytes for opened in list(self._opened.values()) if opened.stack is not None]
         columns = len(self._extents) + len(self._opened)
         return self.heads.nbytes + _BYTES_OF_EXTENTS * len(self) * columns + sum(stacks)
@@ -281,7 +281,7 @@ class StackedIndex:
         raise AssertionError(f"the {kind} index of {column} was broken")
 
     def entry(self, column: str, kind: str, file: int) -> ContainerEntry:
-        """Return the entry of one kind on a column, of a file that has it."""
+        """Return a file's entry of one kind on a column. The file must have it."""
         return next(entry for entry in self.heads.entries(file)[column] if entry.kind == kind)
 
     def payload(self, entry: ContainerEntry, file: int) -> memoryview:
@@ -334,14 +334,14 @@ class StackedIndex:
 
 @dataclass(frozen=True, slots=True)
 class FileIndex:
-    """The indexes of one file of a stack, whose head can be read."""
+    """The indexes of one file of a stack. The file's head is sound."""
 
     stacked: StackedIndex
     file: int
 
     @classmethod
     def read(cls, content: Buffer) -> Self:
-        """Read a whole container. Raises CorruptIndexError if its version is not 1, or its head is cut."""
+        """Read a whole container. Raises CorruptIndexError if its head is broken or not of version 1."""
         return cls(StackedIndex.read(BytesColumn.of([content])).file_index(0).stacked, 0)
 
     @property

@@ -17,7 +17,7 @@ from app.types import STRING_ROOTS, DataType, TypeRoot
 class IndexDefinition:
     """An index to write.
 
-    ``column``: name in the container, a column's or ``column[key]``. ``data_type``: type of the indexed
+    ``column``: name in the container, a column or ``column[key]``. ``data_type``: type of the indexed
     values, which for ``column[key]`` is that of the map's values.
     """
 
@@ -28,7 +28,7 @@ class IndexDefinition:
 
     @classmethod
     def of(cls, declared: IndexDeclaration, types: Mapping[str, DataType]) -> IndexDefinition:
-        """Check an index that a table declares. Raises RequestError if column or option do not fit."""
+        """Check an index that a table declares. Raises RequestError if its column or an option is invalid."""
         kind, column = KINDS[declared.kind], declared.column
         data_type = _taken_type(kind, column, types)
         try:
@@ -46,7 +46,7 @@ class FileIndexOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], types: Mapping[str, DataType]) -> FileIndexOptions:
-        """Read a table's options. Raises RequestError if one is wrong or without effect, and is named."""
+        """Read a table's options. Raises RequestError if one of them is invalid or without effect."""
         declared = given_indexes(options, {kind: KINDS[kind].option_names for kind in KINDS})
         return cls(
             tuple(IndexDefinition.of(index, types) for index in declared), in_manifest_threshold(options)
@@ -56,7 +56,7 @@ class FileIndexOptions:
 def indexed_type(name: str, types: Mapping[str, DataType]) -> DataType:
     """Return the type of the values of a column or of ``column[key]``.
 
-    Raises RequestError if there are none.
+    Raises RequestError if there is no such column or map.
     """
     column, key = split_map_key(name)
     data_type = types.get(column)

@@ -39,7 +39,7 @@ def top_n(
     ``selection``: answer to the filter. Without a filter, an exact answer with all rows. It is returned
     unchanged if it is not exact, or if the field has no range-bitmap or is CHAR.
 
-    Raises CorruptIndexError if the range-bitmap is broken. The selection has to be kept.
+    Raises CorruptIndexError if the range-bitmap is broken. The caller must then keep the selection.
     """
     if not isinstance(selection, Rows) or not selection.exact or len(selection.positions) <= limit:
         return selection
@@ -71,7 +71,7 @@ def top_n(
 
 
 def indexed_rows(index: FileIndex, field: DataField) -> int | None:
-    """Return rows of the file by the column's range-bitmap. None without one. Raises CorruptIndexError."""
+    """Return the row count of a column's range-bitmap, or None. Raises CorruptIndexError if it is broken."""
     entry = _range_entry(index, field)
     if entry is None:
         return None

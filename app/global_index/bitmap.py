@@ -1,12 +1,12 @@
 """``bitmap``: a bitmap of rows for each key, in one of two formats that share the name.
 
-The engine 1.4 writes the file index of that name (:mod:`app.file_index.bitmap.bitmap`) as a whole file, of
-all rows of the range in their order. Since 2.1:
+The engine 1.4 writes the file index of that name (:mod:`app.file_index.bitmap.bitmap`) as a whole file, for
+all rows of the range in order. Since 2.1 the engine writes:
 
 =================  ============================================================================
 width              meaning
 =================  ============================================================================
-bitmaps            64-bit Roaring: null rows, other rows, those of each key
+bitmaps            64-bit Roaring: null rows, other rows, rows of each key
 dictionary blocks  varint n, then n x (varint key length, key, varint offset, varint size of its
                    bitmap), by serialized keys, which is not the order of values
 index block        varint n, then n x (first key, offset and size of a dictionary block)

@@ -67,12 +67,12 @@ _ENTRY_BYTES: Final = 160
 """Memory that an entry takes while its block is decoded."""
 
 Claiming: TypeAlias = Callable[[int], None]
-"""Claims more bytes. Raises MemoryShortError, LimitExceededError."""
+"""Claims more bytes. Raises MemoryShortError or LimitExceededError if there is no memory for them."""
 
 
 @contextmanager
 def decoding() -> Iterator[Claiming]:
-    """Hold what a block claims step by step until it is decoded: a small one can expand to very much."""
+    """Hold the growing claim of a block until it is decoded. A small block can expand to very much."""
     claims: list[Claim] = []
     total = 0
     with ExitStack() as stack:
@@ -80,7 +80,7 @@ def decoding() -> Iterator[Claiming]:
         def claim(size: int) -> None:
             nonlocal total
             total += size
-            # A claim takes as long as decoding many entries, and the load of a block has claimed this much.
+            # A claim takes as long as decoding many entries, and loading the block has claimed this much.
             if total > _LEAST_CLAIM_BYTES:
                 if not claims:
                     claims.append(
@@ -92,7 +92,7 @@ def decoding() -> Iterator[Claiming]:
 
 
 def read_block(stored: bytes, claim: Claiming) -> NDArray[np.uint8]:
-    """Expand a block, which is given with its trailer.
+    """Expand a block that is followed by its trailer.
 
     Raises CorruptIndexError if it is cut off, its checksum is wrong, or it does not expand to its length.
     Raises UnsupportedFormatError if no codec here expands its compression. Raises MemoryShortError or
@@ -111,7 +111,7 @@ def read_block(stored: bytes, claim: Claiming) -> NDArray[np.uint8]:
 
 
 def compression_name(number: int) -> str:
-    """Return what a block's trailer calls its compression."""
+    """Return the name of a compression by its number in a block's trailer."""
     return _COMPRESSIONS[number] if number < len(_COMPRESSIONS) else f"number {number}"
 
 
@@ -127,7 +127,7 @@ def _expanded(block: NDArray[np.uint8], compression: int, claim: Claiming) -> ND
     claim(length)
     try:
         if compression == _ZSTD:
-            # One call writes to one buffer of this length. A stream has a window and parts besides.
+            # One call writes to one buffer of this length. A stream would need a window and parts as well.
             return np.frombuffer(pa.Codec("zstd").decompress(block[start:], length), np.uint8)
         compressed, original = _LENGTHS.unpack_from(block.data, start)
         packed, expanded = block[start + _LENGTHS.size :], np.empty(length, np.uint8)
@@ -146,7 +146,7 @@ def _expanded(block: NDArray[np.uint8], compression: int, claim: Claiming) -> ND
 def read_varints(
     data: NDArray[np.uint8], at: NDArray[np.signedinteger]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Decode the varints at given places. Also return where each ends. Raises CorruptIndexError."""
+    """Decode the varints at given places. Return them and their ends. Raises CorruptIndexError if cut."""
     if len(at) and not 0 <= int(at.min()) <= int(at.max()) < len(data):
         raise CorruptIndexError("expected a number of varying width, found none")
     firsts = data[at]
@@ -227,9 +227,9 @@ def read_row_ids(
     ends: NDArray[np.signedinteger],
     row_count: int,
 ) -> BitMap:
-    """Decode the row ids of values, each a varint of how many follow, and these as varints.
+    """Decode the row ids of values. A value is a varint with their number, then each of them as a varint.
 
-    Raises CorruptIndexError if their number is not the one that was counted, or one is not below
+    Raises CorruptIndexError if a value has another number of row ids than it says, or one is not below
     ``row_count``. Raises MemoryShortError or LimitExceededError if there is no memory for them.
     """
     counts, starts = read_varints(data, starts)
@@ -254,7 +254,7 @@ def read_row_ids(
         done = start = 0
         while start < total:
             stop = min(start + _BYTES_AT_ONCE, total)
-            # No number is cut: the next portion begins with the one that continues after this.
+            # No number is cut: one that continues beyond this portion begins the next.
             stop -= int(is_last[start:stop][::-1].argmax())
             numbers = _numbers(stored[start:stop], np.flatnonzero(is_last[start:stop]))
             if int(numbers.max()) >= row_count:

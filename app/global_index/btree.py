@@ -5,7 +5,7 @@ width              meaning
 =================  ============================================================================
 data blocks        entries (:mod:`app.global_index.blocks`): key, and varint count and row ids
 null rows          64-bit Roaring bitmap, then u32 its CRC-32; absent where there are none
-bloom filter       of 2.1; not read here: in large files it is larger than a data block
+bloom filter       of 2.1; not read here, since in large files it exceeds a data block
 index block        entries: last key of each data block, and varint offset and size of the block
 52                 footer
 =================  ============================================================================
@@ -23,7 +23,7 @@ offset  type              meaning
 ======  ================  ====================================================================
 
 Written by ``BTreeIndexWriter`` of the engine 1.4 to 2.1 and of pypaimon 2.1. Row ids count from the first row
-of the range. A key may be in two files of a range, whose entries may be cut anywhere.
+of the range. A key may be in two files of a range, since its rows may be split anywhere.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Footer(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """A data block: its keys, and the place of the row ids of each in ``data``: int32, shape (n,)."""
+    """A data block: its keys, and bounds of the row ids of each in ``data``, int32, shape (n,)."""
 
     data: NDArray[np.uint8]
     keys: Keys
@@ -139,7 +139,7 @@ class BTreeFile(IndexFile):
         (tail,) = yield [self.tail()]
         footer = Footer.read(tail)
         if not footer.nulls_size:
-            # A search reads null rows only if the entry of the file has some.
+            # A search reads null rows only if the entry of the file records some.
             raise CorruptIndexError("expected null rows, as the entry of the file records, found none")
         size = footer.nulls_size + _CHECKSUM.size
         (rows,) = yield [tail.piece(footer.nulls_offset, size, "null rows", self._read_nulls)]

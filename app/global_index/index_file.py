@@ -6,8 +6,8 @@ Metadata of an index manifest's entry, little endian:
 width          meaning
 =============  ==================================================================================
 i32, bytes     length of the smallest key, and the key
-i32, bytes     of the largest
-u8             1 where rows have no value
+i32, bytes     length of the largest key, and the key
+u8             1 if some row has no value
 u8             1: two bytes of version 2.0 follow; absent in 1.4
 u8             bit 0: there is no smallest key, bit 1: no largest; without them a key of 0 bytes may
                be an empty text as well as none
@@ -71,7 +71,7 @@ class KeyBounds(NamedTuple):
 
     @classmethod
     def read(cls, metadata: bytes | None, data_type: DataType) -> Self:
-        """Decode the metadata of an entry. Raises CorruptIndexError."""
+        """Decode the metadata of an entry. Raises CorruptIndexError if it is damaged."""
         if metadata is None:
             return cls(None, None, has_keys=True, has_nulls=True)
         stored: list[bytes | None] = []
@@ -93,7 +93,7 @@ class KeyBounds(NamedTuple):
         keys: list[Key | None] = []
         for bit, key in enumerate(stored):
             is_missing = not is_text and not key if flags is None else bool(flags >> bit & 1)
-            # Without flags no bytes may be an empty text or no key: they bound nothing.
+            # Without flags, a key of 0 bytes may be an empty text or no key, so it bounds nothing.
             is_unclear = flags is None and not key
             keys.append(None if is_missing or is_unclear or key is None else read_key(key, data_type))
         has_keys = any(key is not None for key in keys) or (flags is None and is_text)
@@ -111,11 +111,11 @@ class Tail:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the object takes."""
+        """Approximate bytes of memory."""
         return len(self.content)
 
     def piece(self, offset: int, size: int, form: str, read: Callable[[bytes], Any]) -> Piece:
-        """Return the piece of the file, with its bytes where they are in the tail."""
+        """Return a piece, with its bytes if the tail has them. Raises CorruptIndexError if it is outside."""
         if not (offset >= 0 and size >= 0 and offset + size <= self.start + len(self.content)):
             raise CorruptIndexError(f"expected {form} within the file, found {size} bytes at {offset}")
         at = offset - self.start
@@ -151,14 +151,14 @@ class IndexFile(ABC):
 
 @dataclass(frozen=True, slots=True)
 class RowSet:
-    """Rows that are kept in memory."""
+    """Decoded rows, and the memory that they take."""
 
     rows: BitMap
     nbytes: int
 
     @classmethod
     def read(cls, data: bytes, row_count: int) -> Self:
-        """Encode rows of a range as 64-bit Roaring: i64 count, then u32 high half and a bitmap of each."""
+        """Decode rows of a range from 64-bit Roaring: i64 count, then u32 high half and a bitmap of each."""
         if data == bytes(8):
             return cls(BitMap(), _EMPTY_BYTES)
         if len(data) < _BITMAPS.size or _BITMAPS.unpack_from(data) != (1, 0):

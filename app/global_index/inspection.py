@@ -1,4 +1,4 @@
-"""Describes the content of a global index file, for people."""
+"""Describes the content of a global index file, as JSON."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def kind_of(name: str, content: bytes) -> str | None:
 
 
 def describe(kind: str, content: bytes, data_type: DataType | None, listed: slice) -> dict[str, Json]:
-    """Return parts of a file, and some of its blocks of keys. A damaged block is described by its ``error``.
+    """Describe a file, and the ``listed`` ones of its blocks of keys. A damaged block has an ``error``.
 
-    ``data_type``: of the column. Without it no keys are shown.
+    ``data_type``: type of the column. Without it no keys are shown.
 
-    Raises CorruptIndexError if the footer or another part than a block of keys is damaged. Raises
-    UnsupportedFormatError if a part has another version or compression than those known here.
+    Raises CorruptIndexError if the footer, or a part other than a block of keys, is damaged. Raises
+    UnsupportedFormatError if such a part has an unknown version or compression.
     """
     tail, read_as = Tail(0, content), data_type or _BYTES
     footer = btree.Footer.read(tail) if kind == "btree" else bitmap.Footer.read(tail)

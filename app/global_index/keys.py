@@ -107,7 +107,7 @@ def read_keys(
 
 
 def read_key(stored: bytes, data_type: DataType) -> Key:
-    """Decode one key. Raises CorruptIndexError."""
+    """Decode one key. Raises CorruptIndexError if it is not a key of the type."""
     start, end = np.zeros(1, np.int64), np.array([len(stored)], np.int64)
     key: Key = read_keys(np.frombuffer(stored, np.uint8), start, end, data_type)[0]
     return key if isinstance(key, bytes) else int(key)
@@ -118,7 +118,7 @@ def _is_wide(data_type: DataType) -> bool:
 
 
 def check_ascending(keys: Keys) -> None:
-    """Raise CorruptIndexError where keys do not ascend. They may repeat."""
+    """Raise CorruptIndexError if keys do not ascend. They may repeat."""
     if len(keys) > 1 and not bool((keys[:-1] <= keys[1:]).all()):
         raise CorruptIndexError("expected keys in their order, found others")
 
@@ -133,7 +133,7 @@ def array_of(keys: Sequence[Key], like: Keys) -> Keys:
 
 
 def place_of(keys: Keys, key: Key | None, otherwise: int) -> int:
-    """Count the ascending keys below one. Return ``otherwise`` for None."""
+    """Return the number of ascending ``keys`` below ``key``, or ``otherwise`` if it is None."""
     if key is None:
         return otherwise
     literal = array_of((key,), keys)
@@ -151,7 +151,7 @@ def is_one_of(keys: Keys, literals: Keys) -> NDArray[np.bool_]:
 
 
 def stored_forms(keys: Sequence[Key], data_type: DataType) -> list[bytes] | None:
-    """List every serialized form that writers give keys. Return None where one has too many."""
+    """List every form in which writers serialize ``keys``. Return None if a key has too many forms."""
     space = key_space(data_type)
     if data_type.root in STRING_ROOTS:
         return [bytes(key) for key in keys]

@@ -26,14 +26,14 @@ class Part:
     bounds: KeyBounds
 
     def holds(self, span: Span) -> bool:
-        """Return True if a span may have some key of the file, by its bounds."""
+        """Return True if the file, by its bounds, may have a key in a span."""
         low, high, has_keys, _ = self.bounds
         is_before = span.stop is not None and low is not None and low >= span.stop  # type: ignore[operator] # of one type
         is_behind = span.start is not None and high is not None and high < span.start  # type: ignore[operator] # of one type
         return has_keys and not is_before and not is_behind
 
     def is_within(self, span: Span) -> bool:
-        """Return True if a span has all keys of the file."""
+        """Return True if all keys of the file are in a span."""
         low, high, has_keys, _ = self.bounds
         is_low = span.start is None or (low is not None and low >= span.start)  # type: ignore[operator] # of one type
         is_high = span.stop is None or (high is not None and high < span.stop)  # type: ignore[operator] # of one type
@@ -41,7 +41,7 @@ class Part:
 
 
 class FoundRows(NamedTuple):
-    """Searches, each with the place of its part. ``is_complement``: for the rows that do not match."""
+    """Searches, with positions of their parts. ``is_complement``: they find the rows that do not match."""
 
     is_complement: bool
     searches: Iterator[tuple[int, Callable[[], Search]]]
@@ -50,8 +50,8 @@ class FoundRows(NamedTuple):
 def searches(condition: Condition, parts: Sequence[Part]) -> FoundRows:
     """Choose the searches for the rows of a range that meet a condition, or for its other rows.
 
-    ``parts`` have all rows of the range, so that the rows that do not match follow from those that do. For
-    each span, the searches that read less are chosen. Each is made when the iteration reaches it, and begins
+    ``parts`` have all rows of the range, so that the rows that match follow from those that do not. For a
+    span, the searches that read less are chosen. A search is made when the iteration reaches it, and begins
     when it is called.
     """
     match condition:

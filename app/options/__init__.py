@@ -51,7 +51,7 @@ __all__ = [
     "TableOptions",
     # The form and size of deletion vectors.
     "VectorOptions",
-    # Reads an option between 0 and 1.
+    # Reads an option that is a floating point number.
     "fraction",
     # Reads an option such as `64 mb`.
     "memory_size",

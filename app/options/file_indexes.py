@@ -5,8 +5,8 @@ option                                      meaning
 ==========================================  ==============================================================
 ``file-index.<kind>.columns``               columns, separated by commas
 ``file-index.<kind>.<column>.<option>``     an option of one index; each kind has its own
-``file-index.in-manifest-threshold``        maximum bytes of a container (500 b unless it is set)
-                                            goes into the manifest instead of a file
+``file-index.in-manifest-threshold``        maximum size of a container that goes into the
+                                            manifest instead of a file (default 500 b)
 ==========================================  ==============================================================
 
 ``column[key]`` stands for the values of a map column under one key. Options of the map column apply to keys
@@ -35,7 +35,7 @@ _NAME_PARTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class IndexDeclaration:
-    """Index of a column, or of ``column[key]``. Parameters are by their last name, such as ``fpp``."""
+    """Index of a column, or of ``column[key]``. A parameter's name is the last part of its option's name."""
 
     column: str
     kind: str

@@ -9,7 +9,7 @@ bucket-key                            primary key               columns that are
 bucket-function.type                  default                   ``default``, ``mod`` or ``hive``
 merge-engine                          deduplicate               how versions of one key become one row
 deletion-vectors.enabled              false                     deleted positions are listed, not merged
-deletion-vectors.merge-on-read        false                     level 0 is read in spite of that, and merged
+deletion-vectors.merge-on-read        false                     level 0 is read and merged all the same
 num-levels                            one more than the next    levels that files of a key are merged into
 num-sorted-run.compaction-trigger     5                         files of a bucket that start a compaction
 file-index.read.enabled               true                      whether file indexes may be used
@@ -18,13 +18,12 @@ partition.default-name                __DEFAULT_PARTITION__     directory of nul
 partition.legacy-name                 true                      text of values in partition directories
 data-file.path-directory              none                      directory that partitions are below
 index-file-in-data-file-dir           false                     hash and deletion vector files are in buckets
-row-tracking.enabled                  false                     rows have row ids, files their first one
+row-tracking.enabled                  false                     rows have row ids; a file has its first one
 data-evolution.enabled                false                     one row may be spread over several files
 write-mode                            none                      ``change-log`` or ``append-only``; until 0.5
 dynamic-bucket.target-row-num         2000000                   keys in a bucket before it counts as full
 dynamic-bucket.max-buckets            -1                        most buckets of a partition; -1 for no bound
-dynamic-bucket.initial-buckets        channels                  assigners per partition, hence its first
-buckets
+dynamic-bucket.initial-buckets        channels                  assigners, and so first buckets, per partition
 dynamic-bucket.assigner-parallelism   writer's                  channels that partitions are spread over
 ====================================  ========================  ===========================================
 
@@ -182,7 +181,7 @@ def _for_reading(reader: OptionReader) -> tuple[int, int]:
 
 
 class MergeEngine(StrEnum):
-    """Rule that merges versions of a key into one row. Values are the option's."""
+    """Rule that merges versions of a key into one row. Values are those of the option."""
 
     DEDUPLICATE = "deduplicate"
     PARTIAL_UPDATE = "partial-update"
@@ -232,7 +231,7 @@ class TableOptions:
 
     @cached_property
     def merge_on_read(self) -> bool:
-        """True if files that no compaction has given deletion vectors yet are read and merged."""
+        """True if files of level 0, which await compaction, are read and merged."""
         return self._reader.boolean("deletion-vectors.merge-on-read", default=False)
 
     @cached_property

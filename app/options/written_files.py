@@ -88,7 +88,7 @@ class DataFileOptions:
     counted_columns: int | None
     dense: bool
     sequence_fields: tuple[str, ...]
-    # The lowest value of the sequence fields wins.
+    # True if the version with the lowest sequence fields wins.
     descending: bool
 
     @classmethod

@@ -25,7 +25,7 @@ __all__ = [
     "FLOATING_ROOTS",
     # The whole-number types with their widths in bits.
     "INTEGER_BITS",
-    # Types made of others: ARRAY, MAP, ROW and similar ones.
+    # ARRAY, MULTISET, MAP and ROW, and types without values in this release.
     "NESTED_ROOTS",
     # The length that stands for NULL.
     "NULL_LENGTH",
@@ -47,7 +47,7 @@ __all__ = [
     "TypeRoot",
     # A value of a column that is not NULL.
     "Value",
-    # Bytes of memory that columns keep alive.
+    # Memory of an array, without mapped files.
     "own_bytes",
     # Reads a JSON value as a value of a type.
     "parse_json",

@@ -78,7 +78,7 @@ class BytesColumn:
 
     @classmethod
     def joined(cls, columns: Iterable[Self]) -> Self:
-        """Concatenate columns that are made one by one; none is held while the next is made."""
+        """Concatenate columns that are made one by one. None is held while the next is made."""
         data, starts, lengths = bytearray(), [], []
         for column in columns:
             starts.append(np.where(column.lengths < 0, 0, column.starts + len(data)))
@@ -115,7 +115,7 @@ class BytesColumn:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory, including the buffer, which others may share."""
+        """Bytes of memory, including the buffer, which other columns may share."""
         return self.data.nbytes + self.starts.nbytes + self.lengths.nbytes
 
     @property
@@ -124,7 +124,7 @@ class BytesColumn:
         return self.lengths < 0
 
     def view(self, row: int) -> memoryview | None:
-        """Return one string without a copy, or None."""
+        """Return one string without a copy, or None if it is null."""
         length = int(self.lengths[row])
         if length < 0:
             return None
@@ -153,11 +153,11 @@ class BytesColumn:
     def gather(self, offsets: NDArray[np.int64] | int, width: int) -> NDArray[np.uint8]:
         """Copy ``width`` bytes of each string from ``offsets`` on, shape (n, width).
 
-        The caller has checked that they are inside the strings. Bytes of nulls are undefined.
+        The caller must have checked that they are inside the strings. Bytes of nulls are undefined.
         """
         if len(self.data) < width:
             return np.zeros((len(self), width), np.uint8)
-        # One opaque item a window: NumPy copies these much faster than rows of single bytes.
+        # One opaque item per window: NumPy copies these much faster than rows of single bytes.
         opaque = np.dtype((np.void, width))
         if isinstance(offsets, int) and (step := self._step) is not None:
             first = int(self.starts[0]) + offsets
@@ -173,7 +173,7 @@ class BytesColumn:
 
     @property
     def _step(self) -> int | None:
-        """Return the distance between starts if it is constant over many strings."""
+        """Distance between starts if it is constant over many strings, else None."""
         if len(self) < _MANY or self.lengths.min() < 0:
             return None
         step = int(self.starts[1] - self.starts[0])
@@ -224,7 +224,7 @@ class BytesColumn:
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers, int(null.sum()))
 
     def distinct(self) -> tuple[Self, NDArray[np.uint32]]:
-        """Return the distinct strings, ascending bytewise, and the rank of each string; none is null."""
+        """Return the distinct strings, ascending bytewise, and the rank of each string. None may be null."""
         parts = [self.take(slice(at, at + _AT_ONCE)).to_arrow() for at in range(0, len(self), _AT_ONCE)]
         encoded = pa.chunked_array(parts, pa.large_binary()).dictionary_encode()
         # All chunks share one dictionary.
@@ -237,7 +237,7 @@ class BytesColumn:
 
 
 def own_bytes(array: NDArray[Any]) -> int:
-    """Return memory of an array in bytes: one item if all are broadcast from it, none if it is mapped."""
+    """Return the memory of an array in bytes: one item if it is broadcast from one, 0 if it is mapped."""
     if not any(array.strides):
         return min(array.itemsize, array.nbytes)
     # The system manages the memory of mapped files, and processes share it.

@@ -57,7 +57,7 @@ class TimestampText:
 
 
 def epoch_days(year: int, month: int, day: int) -> int:
-    """Return days since 1970-01-01. Any year. Raises ValueError if there is no such day."""
+    """Return days since 1970-01-01, for any year. Raises ValueError if there is no such day."""
     if not (1 <= month <= len(_MONTH_DAYS) and 1 <= day <= _MONTH_DAYS[month - 1]) or (
         (month, day) == (_FEBRUARY, 29) and not _is_leap(year)
     ):
@@ -70,7 +70,7 @@ def epoch_days(year: int, month: int, day: int) -> int:
 
 
 def civil_date(days: int) -> tuple[int, int, int]:
-    """Split days since 1970-01-01 into year, month and day. Any year."""
+    """Split days since 1970-01-01, in any year, into year, month and day."""
     cycle, day_of_cycle = divmod(days + _MARCH_0, CYCLE_DAYS)
     leap_days = day_of_cycle // 1_460 - day_of_cycle // 36_524 + day_of_cycle // (CYCLE_DAYS - 1)
     year_of_cycle = (day_of_cycle - leap_days) // 365
@@ -86,7 +86,7 @@ def _is_leap(year: int) -> bool:
 
 
 def day_nanos(hour: int, minute: int, second: int = 0, nanos: int = 0) -> int:
-    """Return nanoseconds since midnight. Raises ValueError if no clock shows that."""
+    """Return nanoseconds since midnight. Raises ValueError if there is no such time of day."""
     if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60 and 0 <= nanos < NANOS_PER_SECOND):  # noqa: PLR2004 - a clock
         raise ValueError("no such time of day")
     return ((hour * 60 + minute) * 60 + second) * NANOS_PER_SECOND + nanos
@@ -130,7 +130,8 @@ def read_timestamp(text: str) -> TimestampText:
 def offset_nanos(zone: str | None) -> int | None:
     """Return how far ``Z`` or an offset such as ``+05:30`` is ahead of UTC, in nanoseconds.
 
-    None stands for no zone, and for a named one, whose offsets depend on the reader's rules.
+    Return None without a zone, for an invalid offset, and for a named zone, whose offsets depend on the
+    reader's rules.
     """
     if zone in ("Z", "z", "UTC", "GMT"):
         return 0
@@ -144,7 +145,7 @@ def offset_nanos(zone: str | None) -> int | None:
 
 
 def date_text(days: int) -> str:
-    """Format ``2025-08-01``. Years of more digits, or below 0, have a sign, as in Spark and Java."""
+    """Format ``2025-08-01``. Years above 9999 or below 0 have a sign, as in Spark and Java."""
     year, month, day = civil_date(days)
     sign = "-" if year < 0 else "+" if year > _MAX_PLAIN_YEAR else ""
     return f"{sign}{abs(year):04}-{month:02}-{day:02}"

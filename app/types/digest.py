@@ -10,7 +10,7 @@ from typing import Final
 from app.errors import RequestError
 
 DIGEST_BYTES: Final = 16
-# Length of a text or list from which on its digest stands for it.
+# Texts and lists longer than this are replaced by their digests.
 _LONG: Final = 1 << 14
 
 

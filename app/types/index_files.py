@@ -1,4 +1,4 @@
-"""Metadata of index files, which index manifests hold, so that plans need not read the files."""
+"""Metadata of index files. Index manifests hold it, so that plans need not read the files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DeletionRange:
 class GlobalIndex:
     """Rows, ``last_row`` included, that a global index file covers, in a table that tracks row ids.
 
-    ``source`` belongs to an index of a primary key table's level, which covers files instead.
+    ``source``: set for an index of a level of a primary key table, which covers files instead of rows.
     """
 
     first_row: int
@@ -60,6 +60,6 @@ class IndexFileMeta:
 
 
 def index_file_names() -> Iterator[str]:
-    """Yield names for the new index files of one writer without end: ``index-<uuid>-0``, ``-1``, ..."""
+    """Yield endless names for the new index files of one writer: ``index-<uuid>-0``, ``-1``, ..."""
     writer = uuid.uuid4()
     return (f"index-{writer}-{number}" for number in itertools.count())

@@ -74,7 +74,7 @@ def _timestamp(nanos: int, zone: str) -> str:
 
 
 def type_json(data_type: DataType) -> str | dict[str, Json]:
-    """Format a type. One whose inner types are absent or unknown is text."""
+    """Format a nested type as an object. Other types, and those without known inner types, are text."""
     name = data_type.root.value + ("" if data_type.nullable else " NOT NULL")
     match data_type.root:
         case TypeRoot.ARRAY | TypeRoot.MULTISET:

@@ -60,7 +60,7 @@ _EXACT = decimal.Context(prec=2 * MAX_NUMBER_TEXT + 100, Emax=decimal.MAX_EMAX, 
 
 
 def is_integer(value: object) -> bool:
-    """Return True if a JSON value is an integer. To Python booleans are integers, too."""
+    """Return True if a JSON value is an integer. Booleans are not, though Python counts them as such."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -164,7 +164,7 @@ def read_json_instant(value: object, _: DataType) -> int:
 
 
 def has_offset(value: object) -> bool | None:
-    """Return True for the text of an instant, False for that of a clock, or in a named zone, else None."""
+    """Return True for a timestamp with an offset, False for one without or in a named zone, else None."""
     try:
         written = _written(value)
     except ValueError:
@@ -249,7 +249,7 @@ def parse_integer(value: object, data_type: DataType) -> int:
 
 
 def parse_decimal(value: object, data_type: DataType) -> decimal.Decimal:
-    """Read a finite decimal of up to 400 digits on either side, unfitted.
+    """Read a finite decimal of up to 400 digits on either side, without fitting it to the type.
 
     Raises FilterError if it is none.
     """

@@ -1,8 +1,8 @@
 """Reads the portable serialization of 32-bit Roaring bitmaps from untrusted files.
 
-The bytes carry no length, and a decoder silently ignores trailing bytes, so the extent is computed here, and
-checked against the available bytes, before anything is decoded. All integers are little
-endian. ``n`` is the number of containers.
+The bytes carry no length, and a decoder silently ignores trailing bytes. So the extent is computed here, and
+checked against the available bytes, before anything is decoded. All integers are little endian. ``n`` is the
+number of containers.
 
 ======================  =======================  =====================================================
 width                   present if               meaning
@@ -11,7 +11,7 @@ u32                     always                   cookie: 12346, or ``12347 | (n 
 u32                     cookie 12346             n, at most 65536
 (n + 7) / 8 bytes       cookie 12347             bit i: container i is stored as runs
 n x (u16, u16)          always                   key (high 16 bits of the values), cardinality - 1
-n x u32                 cookie 12346, or n >= 4  offsets of the containers; redundant, not looked at
+n x u32                 cookie 12346, or n >= 4  offsets of the containers; redundant, not read
 n containers            always                   see below, back to back
 ======================  =======================  =====================================================
 
@@ -51,7 +51,7 @@ FEWEST_WITH_OFFSETS: Final = 4
 MAX_ARRAY_VALUES: Final = 4096
 BITS_BYTES: Final = 8192
 _BITMAP_BYTES: Final = 200
-"""About the memory of an empty bitmap."""
+"""Approximate bytes of memory of an empty bitmap."""
 
 _U16 = struct.Struct("<H")
 # Cookie, and the next four bytes of every bitmap: the number of containers, or flags and a key.
@@ -67,11 +67,11 @@ def read_bitmap(
     row_count: int | None = None,
     is_measured: bool = False,
 ) -> tuple[BitMap, int]:
-    """Decode and validate the bitmap at ``offset``. Return it, and its size in bytes.
+    """Decode and validate the bitmap at ``offset``. Return it and its size in bytes.
 
     ``length``: required size, where the surrounding format states it.
     ``row_count``: exclusive upper limit of positions, where the surrounding format states it.
-    ``is_measured``: ``length`` comes from :func:`bitmap_size`.
+    ``is_measured``: True if ``length`` comes from :func:`bitmap_size`.
 
     Raises CorruptIndexError if the bytes are not a bitmap, or break these limits.
     """
@@ -92,7 +92,7 @@ def read_bitmap(
 
 
 def bitmap_of(positions: NDArray[np.uint32]) -> BitMap:
-    """Return the set of positions."""
+    """Return a bitmap of the positions."""
     # The constructor copies the memory of array.array, but iterates over a NumPy array.
     copied = array("I")
     copied.frombytes(positions.tobytes())
@@ -106,7 +106,7 @@ def serialize(bitmap: BitMap) -> bytes:
 
 
 def bitmap_bytes(bitmap: BitMap) -> int:
-    """Return about how much memory a bitmap takes."""
+    """Return the approximate bytes of memory that a bitmap takes."""
     sizes = bitmap.get_statistics()
     dense_bytes = sizes["n_bytes_bitset_containers"] + sizes["n_bytes_run_containers"]
     return _BITMAP_BYTES + sizes["n_bytes_array_containers"] + dense_bytes

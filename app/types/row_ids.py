@@ -15,7 +15,7 @@ from app.types.roaring import bitmap_of
 
 _COUNT_AND_KEY: Final = struct.Struct("<QI")
 _LISTED_OF_RANGE: Final = 64
-# Up to this size, sets are listed and counted together; of larger ones each range is counted alone.
+# Up to this size, a set is listed to count all ranges at once. In a larger one, each is counted alone.
 _MOST_LISTED: Final = 1 << 17
 
 
@@ -56,7 +56,7 @@ class RowRanges:
         return int((self.last - self.first + 1).sum())
 
     def count_within(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Count the row ids in each of other ranges, both ends included."""
+        """Count the row ids in each of the given ranges, both ends included."""
         if not len(self.first):
             return np.zeros(len(first), np.int64)
         if len(self.first) == 1:
@@ -108,7 +108,7 @@ def count_within(rows: BitMap64, first: NDArray[np.int64], last: NDArray[np.int6
 
 
 def rows_within(rows: BitMap64, first: NDArray[np.int64], last: NDArray[np.int64]) -> Iterator[BitMap]:
-    """Yield the rows of each range, relative to its first."""
+    """Yield the rows of each range, relative to its first row id."""
     if len(rows) <= _MOST_LISTED:
         ids = _list(rows)
         bounds = ids.searchsorted(first).tolist(), ids.searchsorted(last, "right").tolist()

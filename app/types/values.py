@@ -19,7 +19,7 @@ Python's order of these values is SQL's order (bytes compare unsigned, which for
 except for floating point: in SQL NaN equals itself and exceeds everything, and -0.0 equals 0.0.
 :func:`sql_key` maps a value to a key with that order.
 
-Many values of one type are an array. It does not mark NULLs: its owner has a mask, and values there are
+Many values of one type form an array. It does not mark NULLs: its owner has a mask, and masked values are
 undefined.
 
 ===============================================  ====================================================
@@ -98,7 +98,7 @@ def nearest_float32(number: Fraction) -> float:
         return math.inf if number > 0 else -math.inf
     if math.isinf(guess):
         return guess
-    # Rounding to 64 bits first can create a tie that the number is not.
+    # Rounding to 64 bits first can create a tie where the number has none.
     around = (guess, next_float32(guess, -math.inf), next_float32(guess, math.inf))
     return min(
         (candidate for candidate in around if math.isfinite(candidate)),
@@ -162,7 +162,7 @@ def concat(parts: Sequence[Values]) -> Values:
 
 
 def memory_bytes(values: Values) -> int:
-    """Approximate memory of an array, without mapped parts."""
+    """Return the approximate bytes of memory of an array, without mapped parts."""
     if not isinstance(values, np.ndarray):
         return int(values.nbytes)
     return own_bytes(values) + (_MEMORY_PER_OBJECT * len(values) if values.dtype == object else 0)
@@ -204,7 +204,7 @@ def _search(values: Values, literals: Sequence[Value], side: _Side) -> NDArray[n
         return _search_binary(values, literals, side)
     before = 0
     if values.dtype == np.int64:
-        # Literals beyond int64 cannot be in its array; the smaller ones are below every value.
+        # An int64 array cannot have literals beyond its range. Those below the range are below every value.
         before = bisect_left(literals, INT64.min)
         literals = literals[before : bisect_right(literals, INT64.max)]
     # NumPy sorts floating point as SQL does: zeros are equal, NaN is equal to itself and comes last.
@@ -240,7 +240,7 @@ def _is_nan(side: Any) -> Any:
 
 
 def _truths(answers: pa.BooleanArray) -> NDArray[np.bool_]:
-    # A null means that one side is null, which is not true.
+    # A null result means that one side is null. It does not count as true.
     return np.asarray(answers.fill_null(False))  # noqa: FBT003 - Arrow's own signature
 
 

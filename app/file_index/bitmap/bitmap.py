@@ -13,9 +13,9 @@ width              type          meaning
 4                  i32           number of distinct values n
 1                  i8            1 if there are null rows
 4                  i32           offset of the null rows; absent without them
-n entries          key, i32      a value and the offset of its rows, in no order; those that have bitmaps,
-                                 in the order of the body
-the rest           roaring ...   body: null rows if there are two or more, the others
+n entries          key, i32      a value and the offset of its rows, in any order in which offsets of
+                                 bitmaps ascend
+the rest           roaring ...   body: null rows if there are two or more, then the other bitmaps
 =================  ============  ==================================================================
 
 Version 2:
@@ -35,11 +35,11 @@ the length above                 blocks: i32 number of entries, then key, i32 of
 the rest           roaring ...   body, laid out like that of version 1
 =================  ============  ==================================================================
 
-The length of an inline set means nothing: -1 in an entry, that of the bitmap it replaces for null rows. Keys
+The length of an inline set is not used: -1 in an entry, for null rows that of the bitmap it replaces. Keys
 ascend over all blocks. A block holds at most ``index-block-size`` bytes, its count included.
 
-The engine answers no comparisons here. This reader does, by the keys. It leaves null rows out of ``<>`` and
-NOT IN as SQL does. The engine does not.
+The engine answers no comparisons with this index. This reader does, by the keys. As in SQL, it leaves null
+rows out of ``<>`` and NOT IN. The engine does not.
 
 The writer orders bodies, and the entries of version 1, by key. The engine orders them like a Java map. The
 engine's reader of version 1 takes the distance of two offsets for the length of a bitmap, so entries and body
@@ -90,7 +90,7 @@ class BitmapBody:
 
     ``offsets``: int32, by code: offset of the key's bitmap from the start of the body, or ``-1 - row`` for a
     single row, which has no bitmap. ``lengths``: int32, by code: bytes of the bitmap, -1 for a single row.
-    ``bitmaps``: in the order of the codes.
+    ``bitmaps``: serialized, in the order of the codes.
     """
 
     offsets: NDArray[np.int32]
@@ -116,7 +116,7 @@ class BitmapBody:
 
 
 def _by_code(column: KeyColumn, distinct: DistinctKeys) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
-    """Return rows ordered by code, and the start of each code's rows, with the end of the last ones."""
+    """Return rows ordered by code, and the start of each code's rows, followed by the end of the last."""
     # Sorting one array of codes with rows in the low bits needs no permutation of the rows.
     rows_by_code = np.empty(len(distinct.codes), "<u8")
     at = 0
@@ -180,8 +180,8 @@ class BitmapIndex:
     def _union(self, references: Iterable[Reference]) -> BitMap:
         single_rows: list[int] = []
         bitmaps: list[BitMap] = []
-        # Each row has one key, so bitmaps never overlap. More of them than there is room for is corruption,
-        # and must not cost more than reading the payload once.
+        # Each row has one key, so bitmaps never overlap. References to more bytes than the payload has are
+        # corrupt, and must not cost more than reading it once.
         remaining_bytes, remaining_references = len(self.buffer) - self.body, max(1, self.cardinality)
         for offset, length in references:
             if offset < 0:

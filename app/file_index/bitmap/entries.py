@@ -31,12 +31,12 @@ _COUNT = struct.Struct(">i")
 
 
 Reference: TypeAlias = tuple[int, int | None]
-"""A set of rows: a bitmap's offset from the start of the body, or ``-1 - row``; and its bytes if stored."""
+"""A set of rows: offset of its bitmap in the body, or ``-1 - row`` for one row, and length if stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class BitmapEntries:
-    """Entries of one file, which a stack has checked. ``places``: start of each, in the order of the keys."""
+    """Entries of one file, checked by a stack. ``places``: start of each entry, in the order of the keys."""
 
     buffer: Buffer
     space: KeySpace
@@ -80,15 +80,15 @@ class BitmapEntries:
 
 
 def read_reference(buffer: Buffer, at: int, form: struct.Struct) -> Reference:
-    """Read the set of rows at ``at``, which a stack has checked."""
+    """Read the reference at offset ``at`` of a payload that a stack has checked."""
     offset, *length = form.unpack_from(buffer, at)
     return offset, length[0] if length else None
 
 
 def measure_records(cursor: Cursor, count: int, tail_bytes: int) -> Sequence[int]:
-    """Return the start of each of ``count`` records. Raises CorruptIndexError if the buffer ends before.
+    """Return the start of each of ``count`` records. Raises CorruptIndexError if the buffer ends too early.
 
-    A record is a key of varying width and ``tail_bytes`` after it.
+    A record is a key of varying width, followed by ``tail_bytes`` bytes.
     """
     positions = array("q")
     for _ in range(count):

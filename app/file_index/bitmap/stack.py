@@ -36,8 +36,8 @@ def measure_records(
 ) -> StoredKeys:
     """Find the next ``counts[i]`` records of each string, and move the cursors past them.
 
-    A record is a key and ``tail_bytes``. ``counts`` fit the bytes of the strings. Strings that end too early
-    are no longer sound. Return the records of the others. The owner of each is the string's position.
+    A record is a key, followed by ``tail_bytes`` bytes. ``counts`` must fit the strings. Strings that end too
+    early are no longer sound. Return the records of sound strings, each owned by the string's position.
     """
     if space.width is None:
         return _walk(cursors, counts, tail_bytes)
@@ -107,7 +107,7 @@ class BitmapHeads:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredEntries:
-    """Heads and keys of m indexes. Numbers of indexes that are not sound mean nothing.
+    """Heads and keys of m indexes. Numbers of indexes that are not sound are undefined.
 
     ``keys``: the key of each entry, with its file and place. Files ascend. ``bodies``: int64, shape (m,):
     start of the bitmaps in the shared buffer. ``sound``: bool, shape (m,): indexes that can be read.
@@ -180,7 +180,7 @@ def _blocked_keys(
     )
     entry_counts = blocks.count("number of entries of a block", each_bytes=OFFSET_AND_LENGTH.size)
     blocks.expect(entry_counts > 0, "a block with entries", entry_counts)
-    # Blocks that overlap could hold more entries, and more bytes of keys, than there is room for.
+    # Blocks that overlap could hold more entries, and more bytes of keys, than the payload.
     fits = np.bincount(of_block, entry_counts, len(counts)) == counts
     blocks.expect(fits[of_block], "as many entries as distinct values")
     stored = measure_records(blocks, space, entry_counts, OFFSET_AND_LENGTH.size)

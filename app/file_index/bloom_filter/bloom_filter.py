@@ -48,7 +48,7 @@ DEFAULT_ITEMS: Final = 1_000_000
 DEFAULT_FPP: Final = 0.1
 
 MAX_HASH_FUNCTIONS: Final = 1100
-"""More than even the smallest positive rate of false positives requires."""
+"""Bound on hash functions, above what the smallest positive rate of false positives requires."""
 
 # This many bytes give the estimate to within about 5 %.
 _COUNTED_BYTES: Final = 1_024
@@ -99,7 +99,7 @@ def _wrap(number: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class BloomFilter:
-    """A set that some missing keys pass as well. Each of its keys sets ``hash_functions`` bits."""
+    """A set that also admits some keys that it lacks. Each of its keys sets ``hash_functions`` bits."""
 
     space: KeySpace
     hash_functions: int
@@ -107,7 +107,7 @@ class BloomFilter:
 
     @property
     def false_positive_rate(self) -> float:
-        """Estimates the probability that a missing key passes, by the share of bits that are set."""
+        """Estimated probability that a missing key passes, by the share of bits that are set."""
         # Hashes spread keys evenly, so the first bytes of a long bit set represent all of it.
         front = self.bits[:_COUNTED_BYTES]
         share = int.from_bytes(front).bit_count() / (8 * len(front))
@@ -120,7 +120,7 @@ def places(hashed: _Hash, hash_functions: int, size_bits: int) -> Iterator[_Hash
 
 
 def spots(hashed: _Hash, hash_functions: int) -> Iterator[_Hash]:
-    """Yield the result of each hash function. Modulo the size of a bit set, it is the bit."""
+    """Yield the result of each hash function. Modulo the size of a bit set, it is the bit's position."""
     step, at = hashed >> 32, hashed & _MASK
     for _ in range(hash_functions):
         at = (at + step) & _MASK

@@ -111,7 +111,7 @@ class BloomFilterKind(Kind[BloomFilter, BloomFilterOptions]):
 
 
 def rounded_items(distinct: int) -> int:
-    """Round a number of values up to two digits, which leaves room for files with a few more."""
+    """Round a number of values up to two digits, leaving room for files with a few more."""
     unit: int = 10 ** max(0, len(str(distinct)) - 2)
     return max(1, -(-distinct // unit) * unit)
 

@@ -42,7 +42,7 @@ from app.types import BytesColumn
 _BITS_OF_BYTE = 8
 # From this number on, probing keys together is faster than one by one.
 _MANY_KEYS = 32
-# Keys of the first batch; each further one has as many as all before it, up to the largest.
+# Keys of the first batch. Each further batch has as many as all before it together, up to the largest.
 _FIRST_BATCH = SHORT_LIST
 _LARGEST_BATCH = 1 << 10
 # Files that go through every batch of keys before the next files start.
@@ -51,7 +51,7 @@ _FILES_AT_ONCE = 1 << 8
 _PAIRS_AT_ONCE = 1 << 14
 # A filter is read from memory in order if it has at most this many bytes for each key of a batch.
 _DENSE_BYTES = 1 << 8
-# Probes of all pairs before the pairs that passed are picked out.
+# Hash functions probed for all pairs before the pairs that passed are picked out.
 _DENSE_PROBES = 2
 _HASHES = "hashes of bloom filters"
 _LARGEST = 1 << 63
@@ -111,7 +111,7 @@ class BloomStack:
     def answers(
         self, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime = never_out_of_time
     ) -> Answers:
-        """Answer a condition for each of ``files``, shape (k,). KEEP unless it lists keys."""
+        """Answer a condition for each of ``files``, shape (k,): KEEP unless the condition lists keys."""
         if not isinstance(condition, Points):
             return everywhere(Answer.KEEP, len(files))
         answers = everywhere(Answer.SKIP, len(self.starts))
@@ -240,9 +240,9 @@ class _Places:
         return of_file
 
     def _prefetch(self, data: NDArray[np.uint8], starts: NDArray[np.int64]) -> None:
-        # Memory that is read in order arrives several times faster than single bytes, and stays in the
-        # processor's caches for the probes. It pays if most filters are going to be probed and little is
-        # between them.
+        # Reading memory in order is several times faster than reading single bytes, and leaves it in the
+        # processor's caches for the probes. This is worthwhile if most filters are going to be probed, with
+        # little between them.
         start, end = int(starts.min()), int(starts.max()) + self.size
         if self.size <= _DENSE_BYTES * len(self.masks[0]) and end - start <= 2 * self.size * len(starts):
             data[start:end].max()

@@ -1,4 +1,4 @@
-"""The kind ``bsi``: layout, reader, writer. Others use :mod:`.kind`."""
+"""The kind ``bsi``: layout, reader, writer. Other packages use :mod:`.kind`."""
 
 from app.file_index.bsi.bsi import BitSlicedIntegers
 from app.file_index.bsi.kind import BSI

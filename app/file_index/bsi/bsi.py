@@ -1,4 +1,4 @@
-"""``bsi``: rows by the bits of their value, negative values apart by their absolute value.
+"""``bsi``: rows by the bits of their values. Negative values have a part of their own, by absolute value.
 
 All integers are big endian, bitmaps are portable roaring, back to back and without stored lengths.
 
@@ -61,7 +61,7 @@ _ABSENT, _PRESENT = b"\0", b"\1"
 
 @dataclass(frozen=True, slots=True)
 class SignPart:
-    """Rows of one sign by absolute value less ``low``. ``high`` is the largest absolute value."""
+    """Rows of one sign by absolute value minus ``low``. ``high`` is the largest absolute value."""
 
     low: int
     high: int
@@ -74,7 +74,7 @@ class SignPart:
 
     def rows_in(self, spans: Iterable[CodeSpan]) -> BitMap:
         """Return rows whose absolute value is in one of ``spans``, which ascend."""
-        # No value is above the largest, and a range without an end reads fewer slices.
+        # A range that ends beyond the largest value needs no end, and then reads fewer slices.
         return self.slices.select(
             (first - self.low, behind - self.low if behind <= self.high else 1 << MAX_SLICES)
             for first, behind in spans
@@ -166,7 +166,7 @@ def _extent(buffer: Buffer, at: int) -> Extent:
 
 
 def write(column: KeyColumn) -> bytes:
-    """Write the index of a column. Raises IndexWriteError if a value has no absolute value of 63 bits."""
+    """Write the index of a column. Raises IndexWriteError if an absolute value takes more than 63 bits."""
     keys = column.keys
     if isinstance(keys, BytesColumn):
         raise TypeError("bsi holds numbers")

@@ -1,7 +1,7 @@
 """The bit-sliced integers of one column of many files, compared by the heads of their parts.
 
-The heads settle a condition that excludes all values of a file, or takes in the largest absolute value of a
-sign, which is always that of a row. Any other file stays in doubt until its rows are looked up.
+The heads settle a condition that excludes all values of a file, or includes the largest absolute value of a
+sign, which some row always has. Any other file stays in doubt until its rows are looked up.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from app.types import NULL_LENGTH, BytesColumn
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """The values of one sign, of m files. ``existing``: the bitmap of their rows."""
+    """The values of one sign in m files. ``existing``: bitmaps of the rows with such a value."""
 
     present: NDArray[np.bool_]
-    # Absolute values, int64, shape (m,): that of code 0, and the largest.
+    # Absolute values, int64, shape (m,): a lower bound, and the largest.
     low: NDArray[np.int64]
     high: NDArray[np.int64]
     existing: BytesColumn
 
     def between(self, first: int, last: int) -> Answers:
-        """Return files with an absolute value from ``first`` to ``last``, which is below 2 ** 63."""
+        """Return files with an absolute value from ``first`` to ``last`` (below 2 ** 63)."""
         if first > last:
             return everywhere(Answer.SKIP, len(self.low))
         touched = where(self.present & (first <= self.high) & (self.low <= last), Answer.DOUBT)
@@ -126,7 +126,7 @@ class BsiStack(RowStack[BitSlicedIntegers]):
 
 
 def _by_sign(keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return keys >= 0, and absolute values of the others, both ascending, without those beyond 63 bits."""
+    """Return keys >= 0, and absolute values of negative keys. Both ascend and exclude more than 63 bits."""
     representable = [int(key) for key in keys if abs(int(key)) <= LARGEST_ABSOLUTE]
     return (
         np.array([key for key in representable if key >= 0], np.int64),
@@ -146,7 +146,7 @@ def _read_part(cursors: Cursors, label: str, *, least: int) -> _Part:
     skip_bitmaps(parts)
     existing_lengths = parts.at - existing_at
     slices = parts.i32("number of slices")
-    # Their difference has 63 bits, which a shift by 63 leaves nothing of.
+    # The difference has at most 63 bits, so a shift by 63 gives 0.
     enough = (highs - lows) >> np.clip(slices, 0, 63) == 0
     parts.expect((slices >= 0) & (slices <= MAX_SLICES) & enough, f"slices for all {label}", slices)
     for number in range(int(slices.max(initial=0, where=parts.sound))):

@@ -1,4 +1,4 @@
-"""Index keys: the form of values inside an index, from single values, Arrow arrays and stored records."""
+"""Index keys: the form of values inside an index, read from values, Arrow arrays and stored records."""
 
 from app.file_index.keys.arrow_keys import ArrowKeys
 from app.file_index.keys.keys import FloatingKeys, Key, KeySpace, after, key_space

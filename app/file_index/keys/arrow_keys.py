@@ -105,12 +105,12 @@ def _strings(part: pa.Array) -> BytesColumn:
 
 
 def _numbers(part: pa.Array) -> NDArray[Any]:
-    """Return the integers that Arrow stores, shape (n,). For decimals their words, low one first: (n, w)."""
+    """Return the integers that Arrow stores, shape (n,). For decimals, return words, lowest first: (n, w)."""
     if types.is_boolean(part.type):
         part = part.cast(pa.int8())
     if types.is_integer(part.type):
         return np.asarray(part)
-    # NumPy has no decimals, and Arrow's dates and times are wanted as plain integers.
+    # NumPy has no decimals, and Arrow's dates and times are needed as plain integers.
     word = np.dtype(f"<i{min(part.type.byte_width, 8)}")
     words = np.frombuffer(part.buffers()[1], word).reshape(-1, part.type.byte_width // word.itemsize)
     words = words[part.offset : part.offset + len(part)]
@@ -128,7 +128,7 @@ def _fit(
         return numbers
     if isinstance(space, FloatingKeys):
         keys = space.reorder(numbers)
-        # Every NaN has one key, as in Java.
+        # All NaNs share one key, as in Java.
         return np.where((keys < ~space.infinity) | (keys > space.infinity), space.nan, keys)
     array_type = parts[0].type
     if data_type.root is TypeRoot.DECIMAL:

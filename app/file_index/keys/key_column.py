@@ -21,7 +21,7 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 class DistinctKeys(NamedTuple):
-    """The n distinct ``keys`` of a column, ascending. ``codes``: uint32, the rank of each row's key."""
+    """The n distinct ``keys`` of a column, ascending. ``codes``: uint32, the rank of each value's key."""
 
     keys: ArrowKeys
     codes: NDArray[np.uint32]
@@ -35,7 +35,7 @@ class DistinctKeys(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyColumn:
-    """Keys by row. ``is_null``: rows without a value, shape (row_count,). None if every row has one."""
+    """Keys of the rows with a value. ``is_null``: flags of rows without one, or None if there are none."""
 
     name: str
     data_type: DataType
@@ -84,7 +84,7 @@ class KeyColumn:
         return np.flatnonzero(() if self.is_null is None else self.is_null).astype(np.uint32)
 
     def with_rows(self, values: NDArray[_ScalarT]) -> Iterator[tuple[NDArray[np.uint32], NDArray[_ScalarT]]]:
-        """Yield the rows with a value next to their ``values``, in blocks."""
+        """Yield the rows with a value, together with their ``values``, in blocks."""
         begin = 0
         for start in range(0, self.row_count, _ROWS_AT_ONCE):
             rows = np.arange(start, min(start + _ROWS_AT_ONCE, self.row_count), dtype=np.uint32)

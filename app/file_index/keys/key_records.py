@@ -26,7 +26,7 @@ class KeyRecords:
         return len(self.data) // self.bounds if isinstance(self.bounds, int) else len(self.bounds) - 1
 
     def starts(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Start of each of ``records``. N stands for the end of the last one."""
+        """Return the start of each of ``records``. Record n stands for the end of the last one."""
         return records * self.bounds if isinstance(self.bounds, int) else self.bounds[records]
 
     def behind_fitting(self, first: int, size: int) -> int:
@@ -44,7 +44,7 @@ def stored_keys(keys: ArrowKeys, space: KeySpace) -> KeyRecords:
 def key_records(
     keys: ArrowKeys, space: KeySpace, tails: NDArray[np.integer], lead: bytes = b""
 ) -> KeyRecords:
-    """Encode records: ``lead``, key, and ``tails``, shape (n, k), in 4 bytes a number, big endian."""
+    """Encode records of ``lead``, key and row of ``tails``, shape (n, k), which become big-endian i32."""
     if isinstance(keys, BytesColumn):
         return _string_records(keys, tails, lead)
     bits = space.reorder(keys) if isinstance(space, FloatingKeys) else keys

@@ -79,10 +79,10 @@ class KeySpace(Protocol):
         """Return keys of all rows that SQL holds equal to one of ``values``, distinct and ascending."""
 
     def edge(self, value: Value, *, behind: bool) -> tuple[Key, Key]:
-        """Return the cut right before ``value``, or right after it, in terms of keys.
+        """Return the cut right before ``value``, or right after it if ``behind``, in terms of keys.
 
-        Return the first key of the rows that follow, and the key right after those of the rows that
-        precede. They differ if a lossy key holds rows of both sides.
+        Return the first key that rows above the cut can have, and the key after the last one that rows below
+        it can have. They differ if rows of both sides share a lossy key.
         """
 
     def read(self, buffer: Buffer, at: int) -> tuple[Key, int]:
@@ -94,7 +94,7 @@ class KeySpace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IntegerKeys(KeySpace):
-    """Values that are integers, counted in coarser units than 1 for timestamps only."""
+    """Keys of values that are integers. ``unit`` is larger than 1 for timestamps only."""
 
     stored: struct.Struct
     unit: int = 1
@@ -122,7 +122,7 @@ class IntegerKeys(KeySpace):
 
     @override
     def keys_of(self, values: Sequence[Value]) -> tuple[Key, ...]:
-        # The common case of long lists of integers is spared a call for each value.
+        # This spares long lists of integers, the common case, a call for each value.
         if self.unit == 1 and not self.boolean:
             return tuple(values)  # type: ignore[arg-type] # integers are their own keys
         return tuple(dict.fromkeys(key for value in values for key in self.equal_keys(value)))
@@ -173,7 +173,7 @@ class FloatingKeys(KeySpace):
         return float(self.values.unpack(self.stored.pack(self.reorder(int(key))))[0])
 
     def reorder(self, bits: _Bits) -> _Bits:
-        """Turn signed bits into a key, or a key into signed bits; of one value or of an array."""
+        """Turn signed bits into a key, or a key into signed bits, for one value or an array."""
         value_bits = 8 * self.width - 1
         return bits ^ (bits >> value_bits & (1 << value_bits) - 1)
 
@@ -257,7 +257,7 @@ class ByteKeys(KeySpace):
 
 
 def key_bytes(buffer: Buffer, at: int) -> int:
-    """Return the stored bytes of a key of varying width at ``at``, which must be there."""
+    """Return the number of bytes of the stored key of varying width at ``at``, which must be there."""
     length: int = _I32.unpack_from(buffer, at)[0]
     return _I32.size + length
 

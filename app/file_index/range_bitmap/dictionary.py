@@ -69,7 +69,7 @@ class _Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkedDictionary:
-    """Checked keys and their codes, with the starts of areas. A look-up decodes the few keys it compares."""
+    """Checked keys and their codes. Areas are given as offsets. A look-up decodes few of the keys."""
 
     buffer: Buffer
     space: KeySpace
@@ -85,7 +85,7 @@ class ChunkedDictionary:
         return cls(buffer, space, chunks, heads_area, heads_area + heads_length)
 
     def locate(self, key: Key) -> tuple[int, bool]:
-        """Return the number of keys below ``key``, and True if it is a key, whose code that number is."""
+        """Return the number of keys below ``key``, and True if it is present. The number is then its code."""
         behind = bisect_right(range(self.chunks), key, key=self._first_key)
         if behind == 0:
             return 0, False
@@ -124,7 +124,7 @@ class ChunkedDictionary:
 
 
 def write(keys: ArrowKeys, space: KeySpace, chunk_bytes: int) -> list[Buffer]:
-    """Write distinct ascending keys in parts. Further keys or offsets of a chunk fit ``chunk_bytes``."""
+    """Write distinct ascending keys in parts. ``chunk_bytes``: limit of a chunk's further keys or offsets."""
     stored = stored_keys(keys, space)
     firsts = _first_codes(stored, space, chunk_bytes)
     behind = np.append(firsts[1:], len(stored))[: len(firsts)]

@@ -1,7 +1,7 @@
 """Keys of many files, as their dictionaries store them: file after file, ascending within each.
 
 Merging keys into a directory takes longer than reading them, and many stacks are searched only once. So the
-first search is a binary search in all files at once. The second search merges the keys.
+first search, if for few keys, is a binary search in all files at once. Any other search uses merged keys.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from app.file_index.keys.keys import Key
 from app.file_index.shared.directory import Directory
 
 _BYTES_OF_FILE: Final = 4
-"""Bytes of the file of each key in a directory."""
+"""Bytes that a directory takes for the file of each key."""
 
 _MOST_SEARCHES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OrderedKeys:
-    """Ascending keys of m files, one file after the other. ``distinct``: int64, shape (m,): keys of each."""
+    """Ascending keys of m files, file by file. ``distinct``: int64, shape (m,): number of keys of each."""
 
     values: NDArray[np.signedinteger]
     distinct: NDArray[np.int64]
@@ -46,7 +46,7 @@ class OrderedKeys:
         return wrong
 
     def differ(self, ends: NDArray[np.signedinteger]) -> NDArray[np.bool_]:
-        """Return files whose first or last key differs from ``ends``, shape (2, m). Return shape (m,)."""
+        """Return which files, shape (m,), have another first or last key than ``ends``, shape (2, m)."""
         wrong, filled = np.zeros(len(self.distinct), bool), np.flatnonzero(self.distinct)
         behind = np.cumsum(self.distinct)[filled]
         for keys, places in zip(ends, (behind - self.distinct[filled], behind - 1), strict=True):
@@ -99,7 +99,7 @@ class OrderedKeys:
 
 
 class SearchableKeys:
-    """Keys of many files. They are merged once that pays. Thread-safe: two threads may both merge."""
+    """Keys of many files, merged once it is worthwhile. Thread-safe: at worst, two threads both merge."""
 
     __slots__ = ("_is_searched", "_keys")
 
@@ -108,7 +108,7 @@ class SearchableKeys:
         self._is_searched = False
 
     def for_searches(self, searches: int = 1) -> OrderedKeys | Directory:
-        """Return the form of the keys to search next, for ``searches`` keys. Merge them if that pays."""
+        """Return the keys in the form for the next ``searches`` searches. Merge them if it is worthwhile."""
         keys = self._keys
         if isinstance(keys, OrderedKeys) and (self._is_searched or searches > _MOST_SEARCHES):
             keys = self._keys = keys.merged()

@@ -1,4 +1,4 @@
-"""``range-bitmap``: numbers distinct values in their order, and lists the rows by the bits of these codes.
+"""``range-bitmap``: distinct values with their ranks as codes, and rows by the bits of their codes.
 
 All integers are big endian.
 

@@ -1,8 +1,8 @@
 """The range-bitmaps of one column of many files, as a directory of the values of each file.
 
 Only the dictionaries are read. Bit slices, which hold the rows, are not. Codes must be without a gap up to
-the number of distinct values. Chunks and keys that overlap so far that they hold more bytes than the
-dictionary has are corruption.
+the number of distinct values. A dictionary is corrupt if its chunks and keys overlap so much that together
+they have more bytes than it has.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _ENDS: Final = "the dictionary's first and last key as smallest and largest valu
 
 
 def read_keys(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64]) -> StoredKeys:
-    """Read every key of every dictionary, of a type whose keys differ in length.
+    """Read every key of every dictionary, for a type whose keys vary in length.
 
-    ``cursors``: at the dictionaries, and ending with them. Broken ones are no longer sound afterwards.
+    ``cursors``: at the dictionaries, and ending with them. Those at broken ones are not sound afterwards.
     Return the keys of sound dictionaries, in the order of storage.
     """
     sizes = cursors.remaining
@@ -47,7 +47,7 @@ def read_keys(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64
 def read_values(
     cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64], width: int
 ) -> OrderedKeys:
-    """Read every key of every dictionary, of a type whose keys are integers of ``width`` bytes."""
+    """Read every key of every dictionary, for a type whose keys are integers of ``width`` bytes."""
     chunks = _read_chunks(cursors, space, cardinalities)
     rows, data = np.flatnonzero(chunks.sound), cursors.data
     pieces = [data[:0]]
@@ -68,7 +68,7 @@ def read_values(
 def values_at(
     cursors: Cursors, space: KeySpace, places: NDArray[np.int64], width: int
 ) -> NDArray[np.signedinteger]:
-    """Read keys of ``width`` bytes at ``places``. They mean nothing for cursors that are not sound."""
+    """Read keys of ``width`` bytes at ``places``. They are undefined for cursors that are not sound."""
     inside = np.where(cursors.sound, places, 0)
     return _values(integers(cursors.data, inside.ravel(), f">i{width}").reshape(places.shape), space)
 
@@ -78,7 +78,7 @@ def _values(stored: NDArray[np.signedinteger], space: KeySpace) -> NDArray[np.si
 
 
 def have_ends(stored: StoredKeys, cursors: Cursors, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return dictionaries, shape (m,), with the first and last key at ``ends``, int64, shape (2, m)."""
+    """Return which dictionaries, shape (m,), have the first and last key at ``ends``, int64, shape (2, m)."""
     owners, first = np.unique(stored.owners, return_index=True)
     have = np.ones(len(cursors.at), bool)
     for expected, at in zip(ends, (first, np.append(first, len(stored.owners))[1:] - 1), strict=True):
@@ -94,7 +94,7 @@ def have_ends(stored: StoredKeys, cursors: Cursors, ends: NDArray[np.int64]) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Chunks:
-    """Chunks, shape (chunks,), by dictionary. ``owners`` are dictionaries, ``further`` numbers of keys."""
+    """Chunks, shape (chunks,), by dictionary. ``owners``: dictionaries, ``further``: keys after the first."""
 
     owners: NDArray[np.int64]
     first_at: NDArray[np.int64]

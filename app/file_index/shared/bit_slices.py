@@ -52,7 +52,7 @@ class BitSlices:
     existing: Extent
     slices: tuple[Extent, ...]
     row_count: int
-    # Each extent is known to be that of one whole bitmap.
+    # True if each extent is known to be that of one whole bitmap.
     is_measured: bool = False
 
     def existing_rows(self) -> BitMap:
@@ -64,10 +64,10 @@ class BitSlices:
         return rows_in_spans(self.existing_rows, spans, len(self.slices), self._slice)
 
     def first(self, candidates: BitMap, limit: int, *, descending: bool) -> tuple[BitMap, BitMap]:
-        """Find the ``limit`` smallest (or largest) codes of ``candidates``, which all have one.
+        """Find the ``candidates`` with the ``limit`` smallest (or largest) codes. All must have a code.
 
         Return the rows that surely belong to them, at most ``limit``, and the rows that share the next code
-        and compete for the remaining places, none if no place remains.
+        and compete for the remaining places. The latter are empty if no place remains.
         """
         sure, tied, places = BitMap(), candidates, limit
         for level in reversed(range(len(self.slices))):
@@ -190,7 +190,7 @@ def _split(rows: BitMap, ones: BitMap, parts: list[BitMap], *, above: bool, bit:
     """Return the rows that still agree with an end of the span. Add rows inside it to ``parts``.
 
     ``rows`` agree with the end so far, and are modified. ``ones``: rows with this bit. ``above``: True
-    for the lower end, False for the upper one. ``bit``: of the end.
+    for the lower end, False for the upper one. ``bit``: the bit of the end.
     """
     if bit is above:
         # Rows that differ from the end in this bit lie outside of the span.
@@ -224,7 +224,7 @@ def _descend(
 
 
 def clip(spans: Iterable[CodeSpan], start: int, stop: int) -> list[CodeSpan]:
-    """Cut ``spans`` to ``start`` and ``stop``, and count them from ``start``."""
+    """Cut ``spans`` to [start, stop), and count their codes from ``start``."""
     return [
         (max(first, start) - start, min(behind, stop) - start)
         for first, behind in spans
@@ -266,8 +266,8 @@ def null_rows(bitmaps: Sequence[BytesColumn], row_counts: NDArray[np.int64]) -> 
         owners, values = RoaringHeads.read(cursors).cardinalities(column.data, cursors.sound)
         valued += np.bincount(owners, values, len(row_counts)).astype(np.int64)
         covered |= _is_one_run_of_all(column, row_counts)
-    # The head of a bitmap gives its number of values, but no decoder relies on it. So it may keep a file, and
-    # only a bitmap that was decoded may skip one.
+    # The head of a bitmap gives its number of values, but no decoder relies on it. So this number may
+    # keep a file, but only a decoded bitmap may skip one.
     answers = np.where(covered, np.int8(Answer.SKIP), np.int8(Answer.ROWS))
     for file in np.flatnonzero(~covered & (valued >= row_counts)).tolist():
         answers[file] = _decoded(bitmaps, file, int(row_counts[file]))

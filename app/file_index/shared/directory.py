@@ -1,4 +1,4 @@
-"""Merged dictionaries of many files, which find the files that have a key.
+"""Merged dictionaries of many files, for finding the files that have a key.
 
 Keys ascend, each with the file that has it. A binary search finds a key and the slice of its files. A range
 of keys gives a longer slice. It is read only if the range lies between the smallest and the largest key of
@@ -118,7 +118,7 @@ class Directory:
     ) -> tuple[Self, NDArray[np.bool_]]:
         """Merge the dictionaries.
 
-        ``ascending``: shape (m,): the keys of the file must be stored in ascending order. Return the
+        ``ascending``: shape (m,): true if the file must store its keys in ascending order. Return the
         directory, and bool, shape (m,): files that break the order or repeat a key, which must not be
         evaluated.
         """
@@ -231,7 +231,7 @@ def as_keys(bits: NDArray[np.int64], space: KeySpace) -> NDArray[np.int64]:
 def _codes(
     values: NDArray[np.int64], file_bits: int
 ) -> tuple[NDArray[np.int64], Callable[[NDArray[np.int64]], NDArray[np.int64]]]:
-    """Return numbers in the order of the values that leave ``file_bits`` bits free, and their inverse."""
+    """Return codes in the order of the values, with ``file_bits`` bits to spare, and the inverse function."""
     if not len(values):
         return values, lambda codes: codes
     least = int(values.min())
@@ -265,7 +265,7 @@ class _Runs:
         return cls(owners[starts], starts, codes)
 
     def unordered(self, count: int) -> NDArray[np.bool_]:
-        """Return files, of ``count``, with a key that is not above the one before it."""
+        """Return which of ``count`` files have a key that is not above the one before it."""
         wrong = np.zeros(count, bool)
         falls = self.codes[1:] <= self.codes[:-1]
         falls[self.starts[1:] - 1] = False

@@ -14,16 +14,16 @@ __all__ = [
     "FieldValues",
     # Serialized rows with the same fields.
     "RowColumns",
-    # The fields of single rows, each of one value per type.
+    # Transposes rows of one value per type into fields.
     "fields_of",
     # Reads a serialized row, number of fields included.
     "read_row",
     # The engine's hash of a row without its number of fields, as a signed 32-bit integer.
     "row_hash",
-    # A serialized row, as manifests hold it.
+    # Serializes a row as manifests hold it.
     "serialize_row",
-    # A row without its number of fields, byte for byte as the engine writes it.
+    # Writes a row without its number of fields, byte for byte as the engine does.
     "write_row",
-    # Many rows, each as `write_row` writes it.
+    # Writes many rows, each as `write_row` does.
     "write_rows",
 ]

@@ -5,7 +5,7 @@ A *row* (all little endian; ``B = 8 * ((fields + 71) // 64)``):
 ==============  =========  ==========================================================================
 offset          width      meaning
 ==============  =========  ==========================================================================
-0               1          row kind; 0 in everything that is stored, and not looked at
+0               1          row kind; 0 in stored rows, and not read
 1               B - 1      null bits: field ``i`` is bit ``i + 8``; bit ``n`` is byte ``n >> 3``,
                            mask ``1 << (n & 7)``
 B               8 a field  slots
@@ -32,11 +32,11 @@ timestamps, more than 3 digits       i32 nanoseconds of the millisecond, i32 off
 ===================================  ================================================================
 
 The last two are fixed-length in the engine, so that they can be updated in place: their **nulls** keep both
-the offset and the (zeroed) variable bytes, and therefore hash otherwise than nulls of other types, which are
-a zero slot.
+the offset and the (zeroed) variable bytes, and so hash differently from nulls of other types, which are a
+zero slot.
 
-pypaimon up to 1.4.2 writes these two like the shorter ones, the value into its slot, from where it cannot be
-restored.
+pypaimon up to 1.4.2 writes values of these two types into their slots, like shorter ones. They cannot be
+restored from there.
 
 The hash of a row is Murmur3 (32 bits, seed 42) over the row without the number of fields.
 """
@@ -110,15 +110,15 @@ def null_bit(index: int) -> tuple[int, int]:
 
 
 def row_hash(row: _Buffer) -> int:
-    """Hash a row without its number of fields as the engine does. Signed, 32 bits."""
+    """Hash a row without its number of fields, as the engine does, to a signed 32-bit integer."""
     return mmh3.hash(bytes(row), HASH_SEED, signed=True)
 
 
 def read_row(buffer: _Buffer, types: Sequence[DataType]) -> tuple[Value | None, ...]:
-    """Read exactly one serialized row, number of fields included.
+    """Read one serialized row, which begins with its number of fields.
 
-    Fields of types without values here (ARRAY, MAP, ROW, ...) read as None. Raises CorruptMetadataError if
-    another number of fields, or a value outside the row.
+    Fields of types without values here (ARRAY, MAP, ROW, ...) are read as None. Raises CorruptMetadataError
+    if the row has another number of fields than ``types``, or a value is invalid or outside the row.
     """
     row = read_row_bytes(buffer, len(types))
     null_bits = int.from_bytes(row[: slots_start(len(types))], "little") >> 8
@@ -133,7 +133,7 @@ def read_row(buffer: _Buffer, types: Sequence[DataType]) -> tuple[Value | None, 
 
 
 def read_row_bytes(buffer: _Buffer, fields: int) -> bytes:
-    """Return the row inside a serialized row, checked to have ``fields`` fields and a slot for each.
+    """Return the row inside a serialized row. Check that it has ``fields`` fields and a slot for each.
 
     Raises CorruptMetadataError for another number of fields, or bytes that end before the last slot.
     """
@@ -161,7 +161,7 @@ def serialize_row(values: Sequence[Value | None], types: Sequence[DataType]) -> 
 def write_row(values: Sequence[Value | None], types: Sequence[DataType]) -> bytes:
     """Write a row without its number of fields, byte for byte as the engine does.
 
-    ``values`` has a value or None per type, each in the type's range. None stands for types without values.
+    ``values`` has a value or None per type, each in the type's range. Types without values here take None.
     """
     slots_at = slots_start(len(types))
     row = bytearray(slots_at + SLOT_BYTES * len(types))

@@ -1,7 +1,7 @@
 """Reads and writes many binary rows, field by field; :mod:`app.types.binary_row.row` has the layout.
 
 Written rows of one length form a matrix. Without strings over 7 bytes all rows have one length. Otherwise
-there is a matrix per length, a multiple of 8. Reading checks all rows before it looks at any. It reports the
+there is a matrix per length, a multiple of 8. Reading checks all rows before it decodes any. It reports the
 first broken row, or marks the broken ones. pypaimon up to 1.4.2 breaks DECIMAL of more than 18 digits and
 timestamps of more than three: it writes them into their slots, like shorter ones.
 """
@@ -248,9 +248,10 @@ class RowColumns:
     def read(self, index: int, data_type: DataType, unreadable: _Mask | None = None) -> tuple[Values, _Mask]:
         """Read one field, whose type is ``data_type`` in every row.
 
-        Return values in the form of :mod:`app.types.values`, and a mask of those valid, shape (n,): neither
-        null nor unreadable, and none for types without values. ``unreadable``, shape (n,), collects values
-        that are not inside their row, or invalid. Without it they raise CorruptMetadataError.
+        Return values in the form of :mod:`app.types.values`, and a mask of the usable ones, shape (n,). Null
+        and unreadable values are not usable, nor are those of types without values here. ``unreadable``,
+        shape (n,), collects values that are invalid or outside their row. Without it, such values raise
+        CorruptMetadataError.
         """
         root, slot_at = data_type.root, self._slot_at(index)
         if root in NESTED_ROOTS:
