@@ -1,4 +1,4 @@
-"""Answers about tables and index files, from requests to answers. No HTTP.
+"""Answers requests about tables and index files, without HTTP.
 
 :class:`~app.planning.service.IndexService` answers the requests of the HTTP layer and the command line.
 Advice, aggregates, Iceberg's catalog and jobs also use the steps of a plan. A package imports from lower
@@ -54,7 +54,7 @@ __all__ = [
     "IndexService",
     # Manifests and index entries read for a version.
     "Loaded",
-    # Files that came and went between two versions.
+    # Files added and removed between two versions.
     "PlanChanges",
     # A snapshot that names only the files of a plan.
     "PrunedSnapshot",
@@ -68,9 +68,9 @@ __all__ = [
     "decide",
     # Rewrites a filter in terms of an older schema.
     "in_file_schema",
-    # Loads the deletion vectors of data files, in their order.
+    # Loads the deletion vectors at given places, in order.
     "load_vectors",
-    # Turns a missing file into `snapshot expired` where the version is gone.
+    # Turns a missing file into `snapshot expired` if the version is gone.
     "missing_file_means_expired",
     # Chooses the manifests that a filter needs.
     "needed_manifests",

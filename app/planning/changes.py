@@ -77,8 +77,8 @@ def _take(plan: Plan, chosen: NDArray[np.bool_]) -> Plan:
 
 def changed_files(before: Version, after: Version) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the files removed and added, ascending. A file whose deletion vector changed is in both."""
-    # A manifest that both versions share gives both the same files, except files that a later manifest
-    # removes. So only names in the others are compared, and a commit costs what it added.
+    # A manifest of both versions has the same files in both, except files that a later manifest removes. So
+    # only names of other files are compared, and the cost depends on what commits have added.
     only_before, only_after = dict(_files_not_shared(before, after)), dict(_files_not_shared(after, before))
     removed = np.array(sorted(file for name, file in only_before.items() if name not in only_after), np.int64)
     added = np.array(sorted(file for name, file in only_after.items() if name not in only_before), np.int64)

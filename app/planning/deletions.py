@@ -134,7 +134,7 @@ VectorPlace: TypeAlias = tuple[IndexEntry, DeletionRange, int]
 
 
 def load_vectors(source: IndexSource, places: Sequence[VectorPlace]) -> list[DeletionVector]:
-    """Load the deletion vectors of data files, in their order, reading single records of the files.
+    """Load the deletion vectors at ``places``, in order, reading single records of index files.
 
     Raises SnapshotExpiredError if a file of vectors is gone. Raises CorruptIndexError if a vector is damaged,
     or differs from its manifest or data file. Raises StorageError if a file cannot be read. Raises

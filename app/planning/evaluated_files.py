@@ -43,7 +43,7 @@ class FileVerdict:
 
     name: str
     skip: bool
-    # No row outside these positions matches. None if the indexes find no rows.
+    # No row outside these positions matches. None if the indexes cannot find rows.
     selection: Positions | None
     explain: tuple[ExplainStep, ...] | None = None
     error: Exception | None = None  # Reason why the indexes could not be used. The file is kept.
@@ -66,7 +66,7 @@ def evaluate_files(
 ) -> EvaluateAnswer:
     """Evaluate the filter on the indexes of each file. A file that cannot be used gets an error of its own.
 
-    Raises FilterError if the filter does not fit the schema, RequestError if a type cannot be read.
+    Raises FilterError if the filter does not fit the schema. Raises RequestError if a type cannot be read.
     """
     fields = [
         DataField(at, column.name, parse_type(column.type)) for at, column in enumerate(request.columns)

@@ -1,8 +1,8 @@
 """A snapshot that names only the files that a plan keeps, so that the engine's own readers read just these.
 
 Nothing is written to the warehouse: the engine's catalog ``paimon-index`` serves the metadata from memory,
-see ``docs/decisions/sql-catalog.md``. In tables with data evolution, plans keep files together that hold
-columns of the same rows. Readers take the ids of the rows to read as well.
+see ``docs/decisions/sql-catalog.md``. In tables with data evolution, plans keep together the files that
+hold columns of the same rows, and readers also get the ids of the rows to read.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class PrunedSnapshot:
     """A snapshot with the files of a plan alone.
 
     Attributes:
-        files_named: number of files: those of the plan, and those that merge with them.
-        document: content of the snapshot file. None if more files are kept than the caller allows, and for a
-            table without snapshots.
-        delta_manifest_list: of the planned snapshot, a name unique among tables. None if it has none.
+        files_named: number of the plan's files, and of the files that merge with them.
+        document: content of the snapshot file. None if :func:`prune` builds no snapshot.
+        delta_manifest_list: name of the planned snapshot's delta manifest list, unique among tables. None for
+            a table without snapshots.
         options_schema_id: id of the schema whose options apply.
         row_ranges: ids of the rows to read, in a table with data evolution. None for all rows of the files.
     """
@@ -77,11 +77,11 @@ class PrunedSnapshot:
 def prune(version: Version, plan: Plan, most_share: float, limits: Limits) -> PrunedSnapshot:
     """Make the snapshot of the files that a plan keeps.
 
-    ``most_share``: of the version's files, or of its rows if the plan has these. If more are kept, no
-    snapshot is made.
+    A snapshot is built if the share of files to name, or of rows to read in ranges, is within ``most_share``,
+    or if kept files are in moved partitions. ``document`` is None otherwise, and in tables without snapshots.
 
     Raises UnsupportedFormatError if the table's metadata is not in Avro. Raises LimitExceededError if there
-    are too many files, or their metadata take too many bytes. Raises PaimonIndexError if the version cannot
+    are too many files, or their metadata takes too many bytes. Raises PaimonIndexError if the version cannot
     be read.
     """
     table, schema = version.table, version.schema
@@ -178,7 +178,7 @@ def _row_ranges(plan: Plan, most: int) -> RowRanges | None:
     """Return the rows to read, in at most ``most`` ranges. Return None if files are read whole."""
     files, first_rows = plan.files, plan.files.table.column("first_row_id")
     counts, matching = files.array("row_count").tolist(), {**files.selections, **files.joined_rows}
-    # Reading in parts does not pay for a file of which most rows are left, such as by a deletion vector.
+    # Reading a file in parts saves no time if most of its rows remain, such as after a few deletions.
     parts = {at: rows for at, rows in matching.items() if 2 * len(rows) <= counts[at]}
     if not parts or first_rows.null_count:
         return None
@@ -214,8 +214,8 @@ def _without_index(version: Version, plan: Plan) -> set[int]:
         plan.files.array("file_size").tolist(),
         strict=True,
     )
-    # Readers read the index of each file that they open. An index that the plan has used only selects rows,
-    # which pays in a large file alone.
+    # Readers read the index of each file that they open. After the plan has used an index, it can only select
+    # rows for a reader, which saves time only in a large file.
     return {
         number
         for number, code, size in files

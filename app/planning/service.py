@@ -111,7 +111,7 @@ class IndexService:
         version = self.resolve(ref, request.selector)
         # Readers of tables with data evolution take row ids along with the files.
         form = SelectionForm.RANGES if version.schema.options.data_evolution else SelectionForm.NONE
-        # `most_share` is a share of all files, so those of manifests that the filter rules out must be
+        # `most_share` is a share of all files or rows, so manifests that the filter rules out must be
         # counted.
         request = request.model_copy(update={"totals": True, "selection": form})
         plan = self.plan(version, request, budget_ms)
@@ -201,5 +201,5 @@ def _nbytes(item: Any) -> int:
 
 
 def _without_derived(item: Any) -> Manifest | None:
-    # A spilled manifest itself takes next to no memory, and decoding it again much time.
+    # The manifest itself stays: once spilled, it takes next to no memory, and decoding it again takes long.
     return item.without_derived() if isinstance(item, Manifest) else None

@@ -51,7 +51,7 @@ class ServiceCaches:
         store.flush()
 
     def statistics(self) -> Mapping[str, Mapping[str, int]]:
-        """Return the counters of each cache by name. ``disk`` and ``shared`` where they exist."""
+        """Return the counters of each cache by name, those of ``disk`` and ``shared`` only if these exist."""
         statistics = {cache.name: asdict(cache.statistics()) for cache in self._caches}
         if self._tiers.directory is not None:
             statistics["disk"] = asdict(self._tiers.directory.statistics())

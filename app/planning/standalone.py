@@ -1,6 +1,6 @@
 """Index files of requests without a table.
 
-Callers of the service may name files only where index files are, and by names that only these have::
+Callers of the service may name files only where index files are, and by names that only index files have::
 
     <database>.db/<table>/[...]bucket-<n>/<data file>.index      a file index
     <database>.db/<table>/index/index-<uuid>-<n>                 deletion vectors or a hash index

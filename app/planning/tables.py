@@ -48,7 +48,7 @@ class Tables:
     def path_of(self, warehouse: str, location: str) -> str:
         """Return the path within a warehouse of the directory that a URL names.
 
-        Raises UnknownPlaceError, RequestError if it is not such a URL, NotFoundError if it is outside.
+        Raises RequestError if ``location`` is no such URL. Raises NotFoundError if it is outside.
         """
         return self.warehouse(warehouse).path_of(location)
 

@@ -33,7 +33,7 @@ class TableUsage:
 
     plans: int = 0  # Cached ones included, further pages excluded.
     files: int = 0  # Data files that file indexes skipped, and no earlier step.
-    bytes: int = 0  # Of these files.
+    bytes: int = 0  # Bytes of these files.
     # Plans with a test on a column, in which neither bounds nor an index skipped a file.
     columns: Counter[str] = field(default_factory=Counter)
     # By column and kind: plans with a test on a column whose options declare this index.

@@ -113,7 +113,7 @@ class Watch:
         try:
             version = self._service.resolve(table, SnapshotSelector(max_staleness_ms=0))
             if version.identity != watched.identity:
-                # One manifest at a time once requests come: one that needs more loads them in parallel
+                # One manifest at a time once requests come: a request that needs more loads them in parallel
                 # itself.
                 self._service.caches.warm(version, at_once=not self.is_warm)
         except NotFoundError:

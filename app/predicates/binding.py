@@ -5,7 +5,7 @@ NOT is pushed down by SQL's three-valued logic before literals are fitted: ``NOT
 opposite (LIKE, an unknown part) is unknown when negated.
 
 A literal is read in the column's type. A number that is not a value of an integer or decimal type is between
-two of them, or beyond an end, with ``b`` and ``a`` the values below and above it:
+two values, or beyond an end. ``b`` and ``a`` are the values below and above it:
 
 ========  =========  ==============  ========================================
 test      value v    between b, a    beyond an end
@@ -297,7 +297,7 @@ def value_range(field: DataField, low: Value, high: Value) -> BoundPredicate:
 
 
 def _fit_list(literals: Sequence[Literal], data_type: DataType) -> Sequence[Value] | None:
-    """Convert a list to values of the type at once. Return None if each literal has to be placed."""
+    """Convert a list to values of the type at once. Return None if literals have to be placed one by one."""
     if not isinstance(literals, LiteralList) or data_type.root not in _LISTED_ROOTS[literals.kind]:
         return None
     values: Sequence[Any] = literals.values

@@ -48,7 +48,7 @@ _TIMES: Final = frozenset({LiteralKind.DATE, LiteralKind.TIMESTAMP})
 
 
 def doubt_of(leaf: Leaf, field: DataField) -> str | None:
-    """Return why readers differ about a test of ``field``, and what to write instead. Return None if not."""
+    """Return why readers differ about a test of ``field``, and a remedy. Return None if they agree."""
     if leaf.operator in NULL_TESTS:
         return None
     if field.type.root is TypeRoot.CHAR and leaf.operator not in _EQUALITIES:

@@ -189,7 +189,7 @@ class Names:
         return readings
 
     def _readings(self, column: ColumnName) -> list[tuple[DataField, tuple[str, ...]]]:
-        """Return the column that is meant, with the names that lead into it, empty without one."""
+        """List the column that is meant, with the names that lead into it. List nothing if there is none."""
         parts = column.parts
         for length in {self._relation.length(parts): None, 0: None}:
             field = self._find(parts[length])

@@ -54,7 +54,7 @@ def with_leaves(
 def _flat(
     parts: Sequence[BoundPredicate], joint: type[BoundAnd | BoundOr], *, neutral: bool
 ) -> list[BoundPredicate] | None:
-    """Flatten parts and drop neutral constants. None if a constant decides the whole."""
+    """Flatten parts and drop neutral constants. Return None if a constant decides the whole."""
     flat: list[BoundPredicate] = []
     for part in parts:
         if isinstance(part, Constant):

@@ -102,8 +102,8 @@ _MAX_DIGITS: Final = 40
 def read_text(text: str, limits: FilterLimits = DEFAULT_LIMITS) -> Predicate:
     """Read a filter from text.
 
-    FilterError, with a position: a string or bracket does not end, or a value or condition is missing. Raises
-    LimitExceededError if the text is too long, too deep, or has too many literals. Raises
+    Raises FilterError, with a position, if a string or bracket does not end, or a value or condition is
+    missing. Raises LimitExceededError if the text is too long, too deep, or has too many literals. Raises
     DeadlineExceededError if time is used up.
     """
     limits.check_size(text)
@@ -114,7 +114,7 @@ def read_text(text: str, limits: FilterLimits = DEFAULT_LIMITS) -> Predicate:
 
 
 def read_names(text: str) -> tuple[str, ...]:
-    """Read a text of names joined by dots, empty if it is anything else.
+    """Return the names in a text that joins them by dots. Return an empty tuple for any other text.
 
     Raises FilterError if a name does not end.
     """
@@ -351,7 +351,7 @@ class _Reader:
         return parts[0] if len(parts) == 1 else _joined(parts)
 
     def _literal(self) -> Literal | None:
-        """Read a literal. None, at the same place, if the next tokens are none."""
+        """Read a literal. Return None, without moving on, if the next tokens are no literal."""
         start, token = self._at, self._advance() if self.next.kind is not TokenKind.END else self.next
         position = token.start
         match token:

@@ -116,7 +116,7 @@ class TruthValue:
 
 @dataclass(frozen=True, slots=True)
 class Undecidable:
-    """Part that cannot be decided. ``columns``, which it reads, must exist. ``reason`` names the way out."""
+    """Part that cannot be decided. ``columns``, which it reads, must exist. ``reason`` names a remedy."""
 
     text: str
     columns: tuple[ColumnName, ...] = ()
@@ -128,7 +128,7 @@ Predicate: TypeAlias = Leaf | Flag | And | Or | Not | TruthValue | Undecidable
 
 
 def shorten(text: str) -> str:
-    """Cut a long text for people."""
+    """Truncate a text that is too long to show."""
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."
 
 
@@ -136,8 +136,8 @@ def shorten(text: str) -> str:
 class FilterLimits:
     """Limits of a filter's size.
 
-    ``depth`` limits nesting of AND, OR, NOT and brackets, ``literals`` their number, and ``characters`` the
-    text, or names and texts of JSON.
+    ``depth`` limits the nesting of AND, OR, NOT and brackets, ``literals`` the number of literals, and
+    ``characters`` the length of the text, or of names and texts of JSON.
     """
 
     depth: int = 200

@@ -1,4 +1,4 @@
-"""Verdicts about a predicate by bounds of columns, for all rows of a file, and for many files at once.
+"""Verdicts about a predicate by bounds of columns: about all rows of a file, for many files at once.
 
 Bounds prove that no row of a file can match, that every row matches, or neither. They *enclose* the values of
 a file, and need not be values themselves (writers cut long strings).
@@ -122,8 +122,8 @@ def evaluate_bounds(
 ) -> Verdicts:
     """Decide a predicate by bounds. Return int8, shape (n,).
 
-    ``bounds``: returns bounds of a field, or of a map key (with its map's id), for some files in order. None
-    if no file has bounds.
+    ``bounds``: returns bounds of a field, or of a map key (with its map's id), for some files in order.
+    Returns None if no file has bounds.
     ``files``: numbers of the files in ``bounds``, shape (n,).
     ``trace``: receives every leaf, the undecided files it was evaluated for, its verdicts, and their bounds,
     if any. A file is decided once AND meets a part that no row matches, or OR one that all match.

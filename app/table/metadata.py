@@ -172,7 +172,7 @@ class TableMetadata:
         self._reader.manifests.put(self._key(file), manifest)
 
     def derived_from_manifest(self, file: ManifestFile, label: str, make: Callable[[], _Made]) -> _Made:
-        """Load a value that this release derived from one manifest from disk, or ``make`` and store it."""
+        """Load from disk a value that this release derived from one manifest, or ``make`` and store it."""
         name, size = file
         tiers, path = self._reader.tiers.on_disk, self._path(name)
         entry = tiers.entry(self._storage.place, path, size, _for_this_release(label))

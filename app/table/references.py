@@ -180,9 +180,9 @@ class References:
             ) from error
 
     def snapshot(self, snapshot_id: int) -> TableSnapshot:
-        """Read one snapshot. Raises NotFoundError if it does not exist.
+        """Read one snapshot.
 
-        The message names the range that does.
+        Raises NotFoundError if it does not exist. The message names the range of existing snapshots.
         """
         try:
             return self._read_snapshot(snapshot_id)

@@ -47,7 +47,7 @@ class LastSeen:
 def expected_files(
     directory: str, seen: LastSeen | None, snapshot_id: int | None, tag: str | None, schemas: SchemaIds | None
 ) -> Iterator[tuple[str, int]]:
-    """Yield the files that a version probably consists of, each with its maximum size in bytes."""
+    """Yield the files that resolving a version will probably read, each with its maximum size in bytes."""
     if snapshot_id is not None:
         yield snapshot_path(directory, snapshot_id), SNAPSHOT_BYTES
     elif tag is not None:

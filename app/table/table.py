@@ -40,7 +40,7 @@ _MOST_NAMED = 12
 
 
 class Table:
-    """One table. Caches the content of snapshots. Asks storage for their list each time."""
+    """One table. Caches the content of snapshots. Asks storage for the list of snapshots each time."""
 
     def __init__(self, reader: TableReader, database: str, name: str, directory: str) -> None:
         self.database = database
@@ -65,7 +65,7 @@ class Table:
         ``timestamp_millis``: selects the newest snapshot that was committed at or before this time.
         ``schemas``: the schemas to take columns and options from, so that later pages of an answer agree with
         the first.
-        ``max_staleness_ms``: accept a version that was the latest this many milliseconds ago, without a look
+        ``max_staleness_ms``: accepts a version that was the latest this many milliseconds ago, without a look
         at storage.
 
         Raises NotFoundError if there is no such table, branch, snapshot, tag or schema. Raises RequestError
@@ -152,7 +152,7 @@ class Table:
 
     @contextmanager
     def _existing(self, branch: str | None) -> Iterator[References]:
-        """Yield the references of a table. The end of the block raises NotFoundError if there is none."""
+        """Yield the references of a table. Raises NotFoundError at the end of the block if it is missing."""
         references = self._references(branch)
         # Listing the schemas proves that the table exists; it runs in parallel to the block, so it costs no
         # extra round trip.

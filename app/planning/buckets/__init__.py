@@ -17,12 +17,12 @@ __all__ = [
     "AssignmentAnswer",
     # One bucket of one partition.
     "BucketInfo",
-    # Buckets and what they hold.
+    # Buckets with their content.
     "BucketList",
     # Buckets in request order.
     "BucketLookup",
     # The bucket of one key.
     "KeyBucket",
-    # The number of the snapshot that an answer is of.
+    # The number of the snapshot that an answer describes.
     "SnapshotId",
 ]

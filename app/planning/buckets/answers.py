@@ -20,9 +20,9 @@ class KeyBucket:
 
     key_hash: int
     bucket: int | None
-    """Null: the table's index lacks the key so far, or `detail` says why buckets are unknown."""
+    """Null if the table's index lacks the key so far, or if buckets are unknown: then `detail` says why."""
     other_buckets: tuple[int, ...] | None = None
-    """Only for keys with a CHAR column: buckets of the key's forms with other padding."""
+    """Buckets of the key's forms with other padding. Only for keys with a CHAR column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class BucketInfo:
 
 @dataclass(frozen=True, slots=True)
 class BucketList:
-    """Buckets and what they hold."""
+    """Buckets with their content."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -74,7 +74,7 @@ class AssignedBucket:
     bucket: int
     strategy: Literal["existing", "non_full", "new", "random"]
     permitted: Sequence[int] | None
-    """Only for the strategy random: buckets to choose from."""
+    """Buckets to choose from. Only for the strategy random."""
 
 
 @dataclass(frozen=True, slots=True)

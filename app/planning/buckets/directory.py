@@ -26,7 +26,7 @@ Failure: TypeAlias = "tuple[IndexEntry, CorruptFileError | StorageError]"
 
 
 def read_directories(source: IndexSource, partitions: Sequence[_Entries]) -> list[PartitionIndex]:
-    """Read the hash indexes of partitions, and merge those of each.
+    """Read the hash indexes of partitions, and merge them by partition.
 
     Raises CorruptIndexError if a file does not hold as many hashes as the manifest records. Raises
     StorageError if a file cannot be read. Raises PathNotAllowedError if a file is outside the places that the

@@ -1,8 +1,8 @@
 """Finds the bucket of a key, lists the content of buckets, and predicts where a writer would put a key.
 
 Keys with CHAR columns are looked up in every form that writers may have stored. A key's bucket follows from
-its bytes: Spark and Flink hash ``'c3'`` padded with blanks, the Java API hashes it as it is, and Spark takes
-both for equal. The padded form wins where it is in the index.
+its bytes: Spark and Flink hash ``'c3'`` padded with blanks, the Java API hashes it as it is, and Spark treats
+both as equal. The padded form wins if it is in the index.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def key_forms(fields: Sequence[FieldValues], keys: int) -> KeyForms | None:
 
 
 def _form_lengths(value: Value | None, data_type: DataType) -> range:
-    """Return bytes of each form of a value, the padded one first. A single 0 for a value with one form."""
+    """Return the bytes of each form of a value, the padded one first. Return a single 0 for a single form."""
     if data_type.root is not TypeRoot.CHAR or not isinstance(value, bytes):
         return range(1)
     stem = value.rstrip(b" ")
@@ -204,7 +204,7 @@ def answer_buckets(version: Version, request: BucketsRequest) -> BucketList:
 
 
 def answer_assignment(version: Version, request: AssignRequest) -> AssignmentAnswer:
-    """Predict where a new assigner would put each key: in one of the buckets that it may choose.
+    """Predict the bucket in which a new assigner would put each key, or the buckets that it may choose from.
 
     Raises FilterError if the table assigns no buckets, or a key belongs to another assigner.
     """
@@ -264,7 +264,7 @@ def _key_fields(version: Version) -> tuple[DataField, ...]:
 def _doubt(version: Version) -> str | None:
     """Return the reason why no bucket can be determined, or None."""
     names = Names(version.schema.fields, version.relation)
-    # Some readers show NULLs of such a column as another value, so they look for the rows under other keys.
+    # Some readers show NULLs of a key column as another value, and look for the rows under another key.
     return next((why for field in _key_fields(version) if (why := names.doubt_of(field)) is not None), None)
 
 

@@ -46,10 +46,10 @@ class Summary:
     as skipped by partition.
     """
     rows_total: int
-    """The total that the snapshot states, where manifests were skipped."""
+    """Rows of all files. Where manifests were skipped, the total that the snapshot states."""
     rows_selected: int
     bytes_total: int
-    """Of partitions that the filter allows; of all files with totals, explain or files."""
+    """Bytes in partitions that the filter allows. With totals, explain or files, bytes of all files."""
     bytes_kept: int
     complete: bool
     """False if budget_ms was used up before every index was evaluated, or an index could not be read: a later
@@ -68,7 +68,7 @@ class Plan:
     summary: Summary
     warnings: tuple[str, ...]
     unknown_files: tuple[str, ...]
-    timings_ms: Mapping[str, float]  # Of ``resolve``, ``load`` and ``evaluate``.
+    timings_ms: Mapping[str, float]  # Durations of ``resolve``, ``load`` and ``evaluate``.
     nbytes: int
     ran_out_of_time: bool
     schemas: tuple[Schema, ...] | None = None
@@ -76,7 +76,8 @@ class Plan:
     # Files skipped by file indexes, by kind.
     skipped_by_index: Mapping[str, int] = field(default_factory=dict)
     bytes_skipped_by_index: int = 0
-    # Files, rows and bytes skipped by indexes next to data files, with totals: tasks alone would skip them.
+    # Files, rows and bytes skipped by indexes next to data files, if totals are requested. Without the plan,
+    # tasks would have to skip them.
     spared: Mapping[str, int] = field(default_factory=dict)
     filter_columns: frozenset[str] = frozenset()
     filter_shape: str = ""  # With ``?`` for each literal; see :mod:`app.predicates.model`.
@@ -87,11 +88,11 @@ class PlanWarnings:
     """Warnings about a plan that succeeded, added by its steps."""
 
     lasting: list[str] = field(default_factory=list)
-    """True of every plan of the request."""
+    """Warnings that every plan of the request has."""
     passing: list[str] = field(default_factory=list)
-    """About a moment's trouble with storage, which the next plan may not have."""
+    """Warnings of trouble that the next plan may not have, such as a storage error."""
     undecided: list[str] = field(default_factory=list)
-    """Counts of files that nothing could decide, for callers who want the files."""
+    """Warnings that count undecided files. Answers that list no files do not have them."""
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -156,13 +157,13 @@ def answer_plan(
 
 
 def report_plan(plan: Plan, *, is_counted: bool) -> None:
-    """Report a plan to the observer. Count the files that it spared only if ``is_counted``."""
+    """Report a plan to the observer. If ``is_counted``, report the files that it spared as well."""
     summary = plan.summary
     skipped: dict[tuple[str, str], int] = {
         (step, ""): count for step, count in summary.skipped_by.items() if step is not SkipStep.FILE_INDEX
     }
     by_index = {(SkipStep.FILE_INDEX, kind): count for kind, count in plan.skipped_by_index.items()}
-    # An entry that holds no value rules a file out even if its kind is unknown: such files are the rest.
+    # An index of unknown kind rules a file out if it records that there is no value. The rest are such files.
     by_indexes = summary.skipped_by.get(SkipStep.FILE_INDEX, 0)
     of_unknown_kind = by_indexes - sum(by_index.values())
     if of_unknown_kind:

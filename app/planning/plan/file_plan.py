@@ -67,7 +67,7 @@ class DeletionFile:
     """Place of a data file's deletion vector."""
 
     path: Text
-    """In the form of a data file's path."""
+    """Path, in the form of a data file's path."""
     offset: Int64
     length: Int64
     cardinality: MaybeInt64

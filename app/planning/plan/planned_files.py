@@ -39,7 +39,7 @@ FILE_BYTES: Final = 250
 _MEMORY_PER_DELETION: Final = 200
 _VECTORS_AT_ONCE: Final = 1024
 _OBJECTS_AT_ONCE: Final = 1024
-# Of paths in metadata that have no scheme.
+# Root of the URIs of paths that have no scheme in metadata.
 _FILE_ROOT: Final = "file:///"
 
 _TYPES: Final = arrow_types(FileFacts)
@@ -65,7 +65,7 @@ class Coded(NamedTuple):
 
 
 ColumnValues: TypeAlias = pa.Array | Coded | list[Any]
-"""Member of some files: Arrow's types, or objects."""
+"""Values of one member for several files: an Arrow array, coded values, or objects."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,8 +103,9 @@ class PlannedFiles(Sequence[FilePlan]):
     ) -> PlannedFiles:
         """Collect files into an answer.
 
-        ``hidden``: the files are those that batch reads never see, which have no deletion vectors here.
-        Raises CorruptIndexError for a damaged vector, SnapshotExpiredError if its file is gone, StorageError.
+        ``hidden``: batch reads never see the files, so places of deletion vectors are left out.
+        Raises CorruptIndexError if a vector is damaged. Raises SnapshotExpiredError if its file is gone.
+        Raises StorageError if its file cannot be read.
         """
         root = version.source.warehouse.public_url if uris else ""
         merge_groups, columns = state.merge_groups[files], state.files.columns
@@ -161,7 +162,7 @@ class PlannedFiles(Sequence[FilePlan]):
         return replace(self, table=pa.concat_batches([self.table, table]), steps=steps)
 
     def without_files(self) -> PlannedFiles:
-        """Return no files, in the form of these."""
+        """Return an empty sequence of the same form."""
         return replace(
             self,
             table=self.table.slice(0, 0),
@@ -173,7 +174,7 @@ class PlannedFiles(Sequence[FilePlan]):
         )
 
     def take(self, places: NDArray[np.int64]) -> PlannedFiles:
-        """Select files without steps, at ascending places."""
+        """Select the files at ascending places. Requires files without steps."""
         at = {place: number for number, place in enumerate(places.tolist())}
         return replace(
             self,
@@ -192,7 +193,7 @@ class PlannedFiles(Sequence[FilePlan]):
         return np.asarray(self.table.column(name))
 
     def columns(self, start: int, stop: int) -> dict[str, ColumnValues]:
-        """Return members of the files from ``start`` to ``stop``, exclusive, in the answer's order."""
+        """Return the members of the files in [start, stop) by name, in the answer's order."""
         part = self.table.slice(start, stop - start)
         deletions: ColumnValues = pa.nulls(stop - start)
         if self.deletions:
@@ -210,7 +211,7 @@ class PlannedFiles(Sequence[FilePlan]):
         return {name: derived[name] if name in derived else part.column(name) for name in members}
 
     def texts(self, start: int, stop: int) -> tuple[pa.StringArray, pa.StringArray, pa.StringArray]:
-        """Return paths, names and format of the files from ``start`` to ``stop``, exclusive."""
+        """Return paths, names and formats of the files in [start, stop)."""
         part = self.table.slice(start, stop - start)
         names, external = _text(part.column("file_name")), part.column("external_path")
         places = np.asarray(part.column("partition_code")).astype(np.int64) << _BUCKET_BITS
@@ -295,9 +296,9 @@ def _units(files: NDArray[np.int64], merge_groups: NDArray[np.int32]) -> NDArray
 def _with_moved_paths(
     version: Version, table: pa.RecordBatch, root: str
 ) -> tuple[pa.RecordBatch, Sequence[str]]:
-    """Fill in the paths of files that may not be in the engine's directories, like external paths.
+    """Fill in, as external paths, the paths of files that may be outside the engine's directories.
 
-    Return a warning, too, if partitions have no directory.
+    Also return a warning if partitions have no directory.
     """
     codes, external = np.asarray(table.column("partition_code")), table.column("external_path")
     inside = codes if external.null_count == len(external) else codes[external.is_null()]
@@ -361,7 +362,7 @@ def _listed(column: ColumnValues) -> list[Any]:
 
 
 def to_arrow(column: ColumnValues, data_type: pa.DataType) -> pa.Array:
-    """Convert a member to Arrow. Its objects must be of a kind that Arrow takes for the type."""
+    """Convert a member to Arrow. Its objects must be of a kind that Arrow accepts for the type."""
     if isinstance(column, Coded):
         return pa.array(column.values, data_type).take(pa.array(column.codes))
     return pa.array(column, data_type) if isinstance(column, list) else column.cast(data_type)

@@ -87,7 +87,7 @@ class PlanState:
 
     @property
     def scope(self) -> slice | NDArray[np.int64]:
-        """The requested files, as an index of arrays."""
+        """The requested files, as an index into arrays."""
         return slice(None) if self.considered is None else self.considered
 
     def left(self) -> NDArray[np.int64]:
@@ -158,7 +158,7 @@ class PlanState:
         return list(map(int, counts))
 
     def undo_skips(self, files: NDArray[np.int64]) -> None:
-        """Keep files again that a step skipped, for the reason recorded before."""
+        """Keep skipped files again, for the reason recorded before the skip."""
         self.skips[files] = _KEPT
 
     def skipped(self, skip: tuple[SkipStep, str | None]) -> int:

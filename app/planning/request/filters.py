@@ -30,8 +30,8 @@ def read_filter(
 
     ``doubts`` receives warnings of conditions that no row meets.
 
-    Raises FilterError if they cannot be read or do not fit the columns, LimitExceededError if they are too
-    large.
+    Raises FilterError if they cannot be read or do not fit the columns. Raises LimitExceededError if they are
+    too large.
     """
     bounds = FilterLimits(limits.filter_depth, limits.filter_literals)
     parts: list[Predicate] = []

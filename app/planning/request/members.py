@@ -130,7 +130,7 @@ def _refuse_arrow(listed: object) -> object:
 Listed = Annotated[Sequence[_Item], GetPydanticSchema(_listed)]
 FileNames = Annotated[Listed[str], Field(fail_fast=True)]
 OF_ALLOWED_SIZE: Final = AfterValidator(_of_allowed_size)
-"""Refuses filters that are too long before they are hashed."""
+"""Validator that refuses too long filters before they are hashed."""
 Filter = Annotated[
     # Callers that read a filter of another form pass a Predicate.
     str | Mapping[str, Any] | Predicate,

@@ -62,7 +62,7 @@ class TableRef:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSelector:
-    """Selects a version of a table by at most one of the first three. The latest version by default."""
+    """Selects a version of a table by at most one of the first three fields. The latest by default."""
 
     snapshot_id: int | None = None
     tag: str | None = None
@@ -76,7 +76,7 @@ class SnapshotSelector:
 
 
 class VersionedRequest(Request):
-    """A request about one version of a table: by at most one of the first three members, else the latest."""
+    """A request about a version, selected by at most one of the first three members, or the latest."""
 
     snapshot_id: Count | None = None
     tag: Name | None = None

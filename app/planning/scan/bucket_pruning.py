@@ -1,6 +1,6 @@
 """Skips buckets that cannot hold matching rows.
 
-A filter pins a key when ``=``, IN, or an OR of those bounds every key column: then finitely many keys can
+A filter pins a key when ``=``, IN, or an OR of these bounds every key column: then finitely many keys can
 match. In a table with fixed buckets, the bucket function names their buckets. In one with dynamic buckets, a
 key can only be in a bucket whose hash index holds its hash. A bucket without a readable index is kept.
 """
@@ -31,7 +31,7 @@ from app.types.binary_row import fields_of
 
 @dataclass(slots=True)
 class BucketPruning:
-    """Decides all files with one filter at once."""
+    """Decides together all files that share a filter."""
 
     version: Version
     warnings: list[str]
@@ -111,7 +111,7 @@ class BucketPruning:
 
     def _is_stable(self, key: Sequence[DataField]) -> bool:
         """Return True if key columns hash alike in every schema with which rows may have been written."""
-        # All schemas, not those of the files: a compaction stamps a newer one but leaves rows in their
+        # All schemas, not those of the files: a compaction records a newer one but leaves rows in their
         # buckets.
         version = self.version
         try:
@@ -158,7 +158,7 @@ def pinned_keys(predicate: BoundPredicate, fields: Sequence[DataField]) -> list[
 
 def _stored_forms(allowed: frozenset[Value], field: DataField) -> Iterator[Value]:
     for value in allowed:
-        # Writers hash both zeros apart; to SQL they are one value.
+        # Writers hash 0.0 and -0.0 differently; to SQL they are one value.
         if field.type.root in FLOATING_ROOTS and value == 0:
             yield -0.0
             yield 0.0

@@ -91,7 +91,7 @@ def keep_deleted_together(state: PlanState, groups: RowIdGroups) -> None:
     """Decide groups as a whole where deletion vectors skipped some of their files.
 
     The vector of a group's oldest data file deletes rows of the group. If it deletes all of them, the group
-    is skipped. Otherwise all of its files are kept, whatever the vectors of the others delete.
+    is skipped. Otherwise all of its files are kept, whatever the vectors of other files delete.
     """
     members = groups.members[(groups.sizes > 1)[groups.numbers]]
     deleted = members[state.is_skipped_by(members, SkipStep.DELETION_VECTOR)]
@@ -140,7 +140,7 @@ def _excluded(
 
 @dataclass(frozen=True, slots=True)
 class _GroupFilter:
-    """Evaluates a filter on groups that agree in which file, by place in the group, holds a column."""
+    """Evaluates a filter on groups that hold each of its columns in the file at the same place."""
 
     state: PlanState
     columns: GroupColumns
@@ -195,7 +195,7 @@ class _GroupFilter:
         return none
 
     def _part(self, predicate: BoundPredicate) -> int | None:
-        """Return the place of the file with all columns of a predicate, None for several or unknown ones."""
+        """Return the place of the file that holds all columns of a predicate. Return None if none does."""
 
         def of_leaf(leaf: BoundLeaf | Constant | Unknown) -> int | None:
             return self.part_of.get(leaf.field.id) if isinstance(leaf, BoundLeaf) else None

@@ -96,7 +96,7 @@ class _Standings:
         )
 
     def points(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return arrays ``(candidate, place, rows)``: so many of its sure rows are at the place or before."""
+        """Return arrays ``(candidate, place, rows)``: so many sure rows are at the place or before."""
         certain = np.flatnonzero(self.sure_values > 0)
         first = np.where(self.best_is_row[certain], 1, 0)
         return (
@@ -208,14 +208,14 @@ def keep_first_rows(
             continue
         for file, index in indexes.open_ordered(state, files[group], column.name):
             _narrow(state, file, index, column, top, indexes)
-    # Pages may come from several plans, which must skip the same files. A plan that ran out of time may not.
+    # Pages may come from several plans, which must skip the same files: one that ran out of time skips none.
     if indexes.are_evaluated_in_full:
         state.skip(beyond, SkipStep.TOP_N, evidence="other files have the first rows")
     return None
 
 
 def enough_for_limit(state: PlanState, limit: int) -> None:
-    """Skip all other files once some are sure to hold ``limit`` rows of the answer."""
+    """Keep only the first files that are sure to hold ``limit`` rows of the answer, if there are enough."""
     files = state.left()
     sure = np.where(state.is_exact(files), state.rows_left[files], 0)
     running_total = np.cumsum(sure)

@@ -1,9 +1,9 @@
 """Skips files of tables with data evolution in which global indexes find no matching row.
 
-Each test of the filter becomes two sets of row ids, rows that may satisfy it and rows that certainly do. AND
+Each test of the filter becomes two sets of row ids: rows that may satisfy it, and rows that certainly do. AND
 and OR join these sets. A test of a column without an index may be satisfied by all rows, and is certainly
 satisfied by none. Rows that no entry covers (:mod:`app.planning.scan.indexed_ranges`) may match, and so may
-those of a range whose files cannot be read: their data files are kept.
+rows of a range whose files cannot be read: the data files of such rows are kept.
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ class Matches:
     """Rows that satisfy a test according to the indexes of its column.
 
     Attributes:
-        covered: rows that the indexes cover. ``rows``: the same rows as a bitmap.
+        covered: rows covered by indexes whose search did not fail, as ranges.
+        rows: the covered rows as a bitmap.
         possible: covered rows that may satisfy the test.
         certain: covered rows that certainly satisfy it.
         kinds: kinds of the index files, in words.
         nbytes: total size of the index files.
-        evidence: pieces of the index files that the searches read, in words.
+        evidence: how many files, pieces and bytes the searches requested, in words.
     """
 
     covered: RowRanges
@@ -61,7 +62,14 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """Newest files of groups with known rows, and row ids that may match, and that certainly do."""
+    """Result of a filter on groups of files.
+
+    Attributes:
+        files: the newest data file of each group whose other files hold no further rows.
+        first_rows: id of the first row of each of these files.
+        may: ids of the rows that may match, in all groups.
+        must: ids of the rows that certainly match, in all groups.
+    """
 
     files: NDArray[np.int64]
     first_rows: NDArray[np.int64]
@@ -70,7 +78,10 @@ class _Judged:
 
 
 class _Job(NamedTuple):
-    """The searches of a range for a test: where their results are, and whether they find the other rows."""
+    """The searches of one range for a test.
+
+    ``results``: their places among all results. ``is_complement``: they find the rows that do not match.
+    """
 
     of_range: IndexedRange
     results: slice
@@ -87,7 +98,7 @@ class GlobalIndexes:
     _covered: list[NDArray[np.int64]] = field(default_factory=list)
     """Files with rows that an index covers."""
     _usable: dict[str, RowRanges] = field(default_factory=dict)
-    """Rows that the usable indexes of a column cover, whether or not their search has ended."""
+    """Rows that usable indexes cover, by name of the column, even if a search of them fails."""
 
     def test(self, state: PlanState, groups: RowIdGroups) -> None:
         """Skip the files of kept groups in which no row can match."""
@@ -134,7 +145,7 @@ class GlobalIndexes:
                     state.skip(np.array([file]), SkipStep.GLOBAL_INDEX, evidence="its indexes share no row")
 
     def keep_covered(self, state: PlanState, indexes: IndexFilter) -> None:
-        """Record as matched the kept files whose rows an index covers."""
+        """Record kept files as matched if an index covers rows of theirs and no index is unreadable."""
         for files in self._covered:
             state.keep(files[state.is_left(files) & ~indexes.is_unreadable(files)], KeepReason.MATCHED)
 
@@ -168,7 +179,7 @@ class GlobalIndexes:
         jobs: Sequence[_Job],
         results: Sequence[SearchResult],
     ) -> Matches:
-        """Join the results of a test. Where ranges overlap, a row may match that any of them finds."""
+        """Join the results of a test. Where ranges overlap, a row may match if any range finds it."""
         condition = condition_of(test)
         searched: list[SearchResult] = []
         failed: set[IndexedRange] = set()
@@ -297,7 +308,7 @@ class GlobalIndexes:
     def _warn_of_uncovered_rows(
         self, groups: RowIdGroups, kept: NDArray[np.int64], matches: Mapping[BoundLeaf, Matches]
     ) -> None:
-        """Warn of rows that no index covers, which some readers skip."""
+        """Warn of rows that no usable index covers, since some readers skip them."""
         if self.version.schema.options.global_index_search_mode != "fast":
             return
         first, last = groups.first_rows[kept], groups.last_rows[kept]

@@ -1,7 +1,7 @@
 """File indexes of a plan: they decide which files may have a matching row, and find these rows.
 
 Every candidate file is decided (:mod:`app.file_index.evaluation`). Rows are found in kept files if the
-request needs them, in files that only rows can decide, as under an AND of two indexes that find rows, and for
+request needs them, in files that only rows can decide (an AND of two indexes that find rows), and for
 explanations. An index that is damaged or cannot be read keeps its file, and the plan warns.
 
 A file's indexes have the names and types of *its* schema. Columns are matched by id: a column that was
@@ -60,14 +60,14 @@ from app.types.values import group_rows
 
 _EXPLAINED_AT_ONCE: Final = 4_096
 _LEAST_CLAIM_BYTES: Final = 1 << 20
-# Sets of so many rows take about ``FILE_BYTES``.
+# Sets of up to this many rows take about ``FILE_BYTES``.
 _FEW_ROWS: Final = 32
 _UNUSABLE: Final = (CorruptIndexError, UnsupportedFormatError, StorageError)
 
 
 @dataclass(slots=True)
 class IndexFilter:
-    """The file indexes of one version. ``claim`` claims the rows that they have found so far, in bytes."""
+    """The file indexes of one version. ``claim`` claims the total bytes of the rows found so far."""
 
     version: Version
     indexes: FileIndexes
@@ -135,7 +135,7 @@ class IndexFilter:
     def open_ordered(
         self, state: PlanState, files: NDArray[np.int64], column: str
     ) -> Iterator[tuple[int, FileIndex]]:
-        """Open the indexes of files that have a range bitmap on a column."""
+        """Yield files that have a range bitmap on a column, each with its index."""
         if not self.version.schema.options.file_index_read:
             return
         indexed = files[self.indexes.has_index(files)]
@@ -274,7 +274,7 @@ def claim_rows(state: PlanState, claim: Callable[[int], None]) -> None:
 
 
 def bytes_of_rows(rows: BitMap) -> int:
-    """Return about how much memory the rows of a file take."""
+    """Estimate the bytes of memory that the rows of a file take."""
     return FILE_BYTES if len(rows) <= _FEW_ROWS else FILE_BYTES + bitmap_bytes(rows)
 
 
@@ -338,7 +338,7 @@ def _same_form(written: DataType, present: DataType) -> bool:
 
 
 def _literal(value: Value, data_type: DataType, written: DataType) -> Literal | None:
-    """Return a value of a column's present type as a literal for the written one. Return None if it has none.
+    """Convert a value of a column's present type to a literal for its written type. Return None if none fits.
 
     :func:`bounds_cast` has a cast between the types, so that no value is rounded.
     """

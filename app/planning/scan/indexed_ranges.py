@@ -8,7 +8,7 @@ is certainly still true:
   without an update of the index;
 * no schema since the index was built had ``global-index.column-update-action=ignore``: a compaction may have
   hidden an update. The retained snapshots show which entries were added since the last such schema;
-* the row is in the partition of the entry, and the entries of the range count as many rows as it has.
+* the row is in the partition of the entry, and the entries of the range count as many rows as the range has.
 
 The indexes of a column are computed once, and cached with the version.
 """
@@ -50,9 +50,9 @@ class IndexedRange:
     """Files of one kind and partition that together cover a range of row ids.
 
     Attributes:
-        first: row id that the rows in the files count from.
+        first: row id from which the files count their rows.
         row_count: rows of the range.
-        covered: the row ids for which the files are trusted.
+        covered: row ids for which the files are trusted.
         paths: paths of the files.
         nbytes: total size of the files.
     """
@@ -71,8 +71,9 @@ class IndexedColumn:
     """Indexes of a column, as far as they are trusted.
 
     Attributes:
-        covered: the rows that some range covers. ``rows``: as a bitmap.
-        overlaps: several ranges cover a row.
+        covered: rows that some range covers, as ranges.
+        rows: the covered rows as a bitmap.
+        overlaps: True if several ranges cover one row.
         doubts: reasons why entries are not trusted.
     """
 
@@ -99,7 +100,7 @@ class IndexedColumn:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the object takes."""
+        """Estimated bytes of memory."""
         parts = sum(len(each.parts) for each in self.ranges)
         held = [self.covered, *(each.covered for each in self.ranges)]
         return _BYTES_OF_PART * parts + sum(_BYTES_OF_RUN * len(each.first) for each in held)
@@ -182,7 +183,7 @@ def _schemas(version: Version) -> list[TableSchema]:
 
 
 def _names_before_updates(version: Version) -> frozenset[str]:
-    """Name index files that updates may have ignored since."""
+    """Return the names of index files that later updates may have ignored."""
     ignoring = [each.id for each in _schemas(version) if each.options.global_index_ignores_updates]
     snapshot = version.resolved.snapshot
     if snapshot is None or not ignoring:
@@ -196,7 +197,7 @@ def _names_before_updates(version: Version) -> frozenset[str]:
 
 
 def _last_under(version: Version, snapshot: TableSnapshot, schema_id: int) -> TableSnapshot:
-    """Return a snapshot whose missing index files were committed under later schemas than this one."""
+    """Return a snapshot. Index files that it lacks were committed under schemas later than ``schema_id``."""
     first, branch = snapshot.id - _MOST_SNAPSHOTS, version.resolved.branch
     listed = version.table.snapshots(branch, first, _MOST_SNAPSHOTS).entries.values()
     retained = [each for each in listed if each.id <= snapshot.id]

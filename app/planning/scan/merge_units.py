@@ -67,7 +67,7 @@ def merge_units(
     """Partition files into units, bucket by bucket.
 
     ``files``: those that a read still has to see, ascending.
-    ``ranks``: returns the ranks of the smallest and the largest key of files, among the keys of all of these.
+    ``ranks``: returns the ranks of each file's smallest and largest key among the keys of the given files.
     ``one_version``: compacted files hold at most one live version of a key (deletion vectors, first-row).
     """
     buckets = _numbered(columns.bucket_keys[files])
@@ -92,7 +92,7 @@ def sections(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Cut each group of ranges into sections that do not overlap. A range includes both ends.
 
-    Returns the order by group and range, and for each range in this order whether a section begins with it.
+    Return the order by group and range, and for each range in this order True if it begins a section.
     """
     order = np.lexsort((high, low, groups))
     # Shifted so that groups do not overlap either: one running maximum then serves all of them.

@@ -52,7 +52,7 @@ def needed_manifests(
 ) -> NeededManifests | None:
     """Select the manifests that a filter needs. Return None for all.
 
-    Damaged bounds add to ``warnings``, and all manifests of their list are needed. Raises
+    If bounds are damaged, ``warnings`` gets a text, and all manifests of their list are needed. Raises
     SnapshotExpiredError if the version expired, CorruptMetadataError if a manifest list is damaged.
     """
     snapshot = version.resolved.snapshot
@@ -176,7 +176,7 @@ def _bounds(rows: RowColumns, position: int, field: DataField) -> ColumnBounds:
 
 
 def specialise(predicate: BoundPredicate, verdicts: Mapping[int, int]) -> BoundPredicate:
-    """Replace the parts on partition columns by their verdicts, by ``id`` of the part."""
+    """Replace the parts on partition columns by their verdicts, which have the ``id`` of the part as key."""
 
     def leaf(part: BoundLeaf | Constant | Unknown) -> BoundPredicate:
         # By identity: equal leaves may occur twice, and comparing long lists costs more than deciding both.

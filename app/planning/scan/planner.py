@@ -66,7 +66,7 @@ from app.table import BucketMode
 class Decisions:
     """Decisions about the files of a version."""
 
-    version: Version  # With the needed manifests alone, unless the request reads everything.
+    version: Version  # Has only the needed manifests, unless the request reads everything.
     request: PlanRequest
     predicate: BoundPredicate
     state: PlanState
@@ -75,7 +75,7 @@ class Decisions:
     claim: Callable[[int], None]
 
     def plan(self) -> Plan:
-        """Make the answer. Raises MemoryShortError, LimitExceededError for lack of memory."""
+        """Make the answer. Raises MemoryShortError or LimitExceededError if memory is short."""
         if not self.request.explain:
             files = sum(map(len, self.state.left_in_parts()))
             rows = max(self.state.answer_bytes, len(self.state.positions) * FILE_BYTES)
@@ -100,8 +100,8 @@ def decide(
     before they are listed.
 
     Raises FilterError if the filter cannot be read, or does not fit. Raises LimitExceededError if the
-    explanation or the rows need more memory than there is. Raises MemoryShortError if others have the memory
-    at the moment. Raises SnapshotExpiredError if the version expired meanwhile.
+    explanation or the rows need more memory than there is. Raises MemoryShortError if other work has the
+    memory at the moment. Raises SnapshotExpiredError if the version expired meanwhile.
     """
     started = time.perf_counter()
     with during(Phase.LOAD):
@@ -267,7 +267,7 @@ class Planner:
         return first_rows or request.selection is not SelectionForm.NONE
 
     def _with_whole_buckets(self, named: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-        """Add all other files of their buckets to named files, if files may merge. None means all files."""
+        """Add to named files all others of their buckets, if files may be read together. None means all."""
         schema = self.version.schema
         if named is None or not (schema.primary_keys or schema.options.data_evolution):
             return named
@@ -328,7 +328,7 @@ def narrowing_warnings(state: PlanState, predicate: BoundPredicate) -> list[str]
 
 
 def undecided_warnings(state: PlanState, bounded: Container[tuple[str, bool]], version: Version) -> list[str]:
-    """Warn of files kept because neither bounds nor an index decide a test, and name an index that would.
+    """Warn of files kept because neither bounds nor an index decide a test, and name a remedy.
 
     ``bounded``: ``(column, False)`` if some file has bounds of it, ``(column, True)`` for counts of NULLs.
     """

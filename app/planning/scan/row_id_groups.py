@@ -20,9 +20,9 @@ from app.types import DataField
 from app.types.values import placeholders
 
 NO_FILE: Final = -1
-"""No file of a group qualifies."""
+"""Stands for no file: none of the group qualifies."""
 AMBIGUOUS: Final = -2
-"""Several files of a group may have the newest values of a column."""
+"""Stands for an unknown file: several of the group may have the newest values of a column."""
 
 _BYTES_OF_MEMBER: Final = 25
 _BYTES_OF_GROUP: Final = 49
@@ -107,7 +107,7 @@ class RowIdGroups:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the object takes."""
+        """Estimated bytes of memory."""
         return _BYTES_OF_MEMBER * len(self.members) + _BYTES_OF_GROUP * len(self.starts)
 
     def members_of(self, groups: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -27,7 +27,7 @@ from app.work import check_deadline
 
 Bounds = Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]
 
-# So many files' bounds fit into a processor's caches.
+# Bounds of this many files fit into a processor's caches.
 _FILES_AT_ONCE: Final = 1 << 16
 # Outcome of each verdict, by its number.
 _OUTCOMES: Final = np.array(["skip", "unknown", "keep"], object)
@@ -58,7 +58,7 @@ class ValueFilter:
     def test_values(
         self, state: PlanState, files: NDArray[np.int64], bounds: Bounds | None = None
     ) -> NDArray[np.int64]:
-        """Skip files without a matching row, and mark files in which every row matches as proven.
+        """Skip files without a matching row, and mark as proven the files in which every row matches.
 
         ``files``: ascending. ``bounds``: replaces each file's own bounds. Return the undecided files,
         ascending.

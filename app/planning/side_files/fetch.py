@@ -17,10 +17,10 @@ from app.types import NULL_LENGTH, BytesColumn
 from app.work import LEDGER, Claim
 
 PathsOf: TypeAlias = "Callable[[NDArray[np.int64]], Sequence[str]]"
-"""Returns the paths of some rows' index files; not stored, since few are needed twice."""
+"""Function that returns the paths of index files by row. Paths are not stored: few are needed twice."""
 
 FRONT_BYTES: Final = 64 << 10
-"""First read of an index file: from a store, a second call takes longer than more bytes."""
+"""Bytes of the first read of an index file: a second call to a store takes longer than more bytes."""
 
 UNKNOWN_SIZE: Final = 1 << 62
 """Stands for the size of a file that is larger than its front."""
@@ -43,7 +43,7 @@ _HEAD_LENGTH_AT: Final = 12
 class Fronts:
     """The first bytes of n index files."""
 
-    contents: BytesColumn  # Shape (n,): small files whole, of others the heads; null after a failure.
+    contents: BytesColumn  # Shape (n,): whole small files, heads of other files; null after a failure.
     sizes: NDArray[np.int64]  # Shape (n,): bytes of the files, or UNKNOWN_SIZE.
     fronts: dict[int, bytes]  # Everything read of larger files, by row, within the limit.
     failures: Mapping[int, PaimonIndexError]
@@ -69,7 +69,7 @@ class Fronts:
         ``claim``: grows with the bytes read. A file that can never fit is a failure.
         ``room``: limit of fronts held, in bytes.
 
-        Raises DeadlineExceededError, and MemoryShortError if others have the memory.
+        Raises DeadlineExceededError. Raises MemoryShortError if other work has the memory.
         """
         sizes: list[int] = []
         fronts: dict[int, bytes] = {}
@@ -154,7 +154,7 @@ def fetch_payloads(
     ``places``: int64, shape (n,): position of each file's head in ``heads``.
 
     Return a column of shape (n,) for each column and kind, null where a file has no such index within its
-    bytes, and the failures by position among the n.
+    bytes, and the failures by position among the n files.
     """
     extents_to_take: list[tuple[tuple[str, str], int, int, int]] = []
     for column, kind in sorted(requested):

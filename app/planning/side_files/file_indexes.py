@@ -29,10 +29,10 @@ from app.planning.version.version import Version
 from app.table.manifests import Manifest
 from app.work import check_deadline, wait_for
 
-# Segments from the shared cache are preloaded up to this fraction of their cache.
+# Segments from the shared cache are preloaded into up to one part in this many of their cache.
 _SHARE_OF_CACHE: Final = 2
 
-# A segment's first row, and of its requested files positions among all requested ones, and rows.
+# Indexes of a manifest, first row of a segment, its requested files' positions among all, and their rows.
 _SegmentFiles: TypeAlias = "tuple[SideIndexes, int, NDArray[np.int64], NDArray[np.int64]]"
 
 
@@ -62,7 +62,7 @@ class FileIndexes:
         return having
 
     def path(self, file: int) -> str:
-        """Return the path of the file that has a file's index."""
+        """Return the path of a file's index file. Name the file itself if its index is embedded."""
         version = self.version
         number, row = version.files().place(file)
         if version.files().manifests[number].embedded_indexes.lengths[row] < 0:
@@ -93,14 +93,14 @@ class FileIndexes:
                 )
         for (side, _, at, rows), opened in self._open_segments(segments_to_open, requested):
             is_missing = np.ones(len(rows), np.bool_)
-            # A map holds no stack while the next one is loaded, unlike the variable of a loop.
+            # `map` holds no stack while the next one is loaded, unlike the variable of a loop.
             yield from map(partial(_placed, at, is_missing), side.stacks(opened, self._reach))
             if is_missing.any():
                 is_missing &= ~np.isin(rows, list(side.failures))
                 self._unloaded.update(files[at[is_missing]].tolist())
 
     def load_shared(self, column: str) -> None:
-        """Load from the shared cache the index files that filters on a column need.
+        """Load from the shared cache the index files that filters on a column need, within a share of memory.
 
         Raises CorruptMetadataError if a file has more than one.
         """
@@ -263,7 +263,7 @@ def open_declared(version: Version) -> None:
 
 
 def read_indexes(version: Version, columns: Iterable[str]) -> Iterator[None]:
-    """Read the index files that filters on some columns need, unless caches and the shared tier have them.
+    """Read the index files that filters on some columns need, if neither caches nor shared tier have them.
 
     Yield after each part. Skip files whose indexes cannot be read. Raises CorruptMetadataError if a
     file has two index files.

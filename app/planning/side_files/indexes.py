@@ -1,7 +1,7 @@
 """The ``.index`` files next to the data files of one manifest, fetched segment by segment.
 
 A segment covers consecutive files of a manifest. Its *heads* are loaded first: the front of each file, which
-is all of most files. Then only those payloads are read that a filter needs and that are further on (a
+is all of most files. Then only payloads that a filter needs and the fronts lack are read (a
 bloom filter of the default size takes 599,071 bytes). A segment holds requested files. Others are added when
 they are requested. It is looked up in memory, on this machine's disk and in the shared cache, then read.
 Concurrent requests for one load share it.
@@ -48,7 +48,7 @@ _Failures: TypeAlias = "Mapping[int, PaimonIndexError]"
 _LEAST_SHARED: Final = 16
 
 SEGMENTS_AHEAD: Final = 16
-"""Segments of a plan in flight; the payloads read with them take a portion of memory at most."""
+"""Segments of a plan in flight; the payloads read with them take at most a portion of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +267,7 @@ class SideIndexes:
         segment: _Segment,
         expected_bytes: int = 0,
     ) -> _Segment:
-        """Return the segment from the shared cache if it has more files than this one."""
+        """Return ``segment``, or that of the shared cache if it has more files."""
         shared = None if entry is None else _restored(entry, entry.fetch(expected_bytes), restore)
         if shared is None or shared.loaded_files <= segment.loaded_files:
             return segment

@@ -40,7 +40,7 @@ _LATE: Final = "its search took half of the request's time, and these rows are k
 class FileSearch(NamedTuple):
     """A search of one file, which has not begun.
 
-    ``form``: decides with the bytes what a piece is decoded to, and so is part of its key.
+    ``form``: determines, with the bytes, what a piece is decoded to. So it is part of the cache key.
     """
 
     path: str
@@ -49,7 +49,7 @@ class FileSearch(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """Rows of a search, or the error that ended it, and the pieces that it requested, with their bytes."""
+    """Rows that a search found or the error that ended it, and how many pieces and bytes it requested."""
 
     rows: BitMap | PaimonIndexError
     pieces: int
@@ -60,7 +60,7 @@ class SearchResult(NamedTuple):
 class _Pending:
     """A search in flight.
 
-    ``held_bytes``: about the memory that it holds between two reads. ``failure``: of a piece that it named.
+    ``held_bytes``: estimated memory held between two reads. ``failure``: error of a piece that it requested.
     """
 
     number: int
@@ -87,9 +87,9 @@ class _Damage:
 
 @dataclass(slots=True)
 class _Results:
-    """Results by the numbers of their searches. A search that has not ended is late.
+    """Results by number of search. Until a search ends, its result is the error of a late one.
 
-    ``found_bytes``: about the memory of all rows found.
+    ``found_bytes``: estimated memory of all rows found.
     """
 
     listed: list[SearchResult] = field(default_factory=list)
@@ -101,10 +101,12 @@ class _Results:
 
 
 def run_searches(source: IndexSource, searches: Iterable[FileSearch], claim: Claim) -> list[SearchResult]:
-    """Run searches to their ends, as many side by side as fit into a portion of memory.
+    """Run searches, as many side by side as fit into a portion of memory.
+
+    After half of the request's remaining time, searches that have not ended get a DeadlineExceededError.
 
     ``searches``: taken as their turn comes, since there may be tens of thousands.
-    ``claim``: covers what the searches hold, and the rows that they found until it ends.
+    ``claim``: covers what the searches hold, and the rows that they have found.
 
     Raises DeadlineExceededError if the request's time ran out. Raises MemoryShortError if there is no memory
     now.
@@ -128,7 +130,7 @@ def run_searches(source: IndexSource, searches: Iterable[FileSearch], claim: Cla
             begun = _Pending(len(results.listed), of_file, of_file.begin())
             results.listed.append(late)
             _advance(begun, None, results, pending)
-            # It begins with the end of its file, and then holds an index block of about this size.
+            # A search reads the end of its file first, and then holds an index block of about this size.
             size += 2 * _EXPANSION * begun.size
         if not pending:
             break
@@ -137,7 +139,7 @@ def run_searches(source: IndexSource, searches: Iterable[FileSearch], claim: Cla
         for each in round_:
             of_search = islice(pieces, len(each.pieces))
             _advance(each, _usable(each, of_search), results, pending)
-            # Skips what a failed search has left.
+            # Skips the pieces that a failed search has not read.
             deque(of_search, 0)
     return results.listed + [late for _ in waiting]
 
@@ -161,13 +163,13 @@ def _advance(
 
 
 def _usable(search: _Pending, decoded: Iterator[Any]) -> Iterator[Any]:
-    """Pass decoded pieces on to a search. The first that cannot be used ends it."""
+    """Pass decoded pieces on to a search. The first unusable one ends the search."""
     is_held = len(search.pieces) == 1
     for piece in decoded:
         if isinstance(piece, PaimonIndexError):
             search.failure = piece
             raise CorruptIndexError("expected a piece that can be used")
-        # A search holds the end of its file and its index block, which it names one by one.
+        # A search holds the end of its file and its index block, which it requests one by one.
         search.held_bytes += piece.nbytes if is_held else 0
         yield piece
 
@@ -176,8 +178,8 @@ def _usable(search: _Pending, decoded: Iterator[Any]) -> Iterator[Any]:
 class _Loads:
     """Loads of one run of searches.
 
-    Its claim covers what searches hold, and the pieces in hand. All loads of such pieces claim before they
-    begin and never wait for memory after, so that one may wait for another's load in spite of its claim.
+    Its claim covers what searches hold, and the loaded pieces. A load claims memory before it begins, and
+    never waits for memory afterwards. So a run that holds a claim may wait for a piece that another loads.
     """
 
     source: IndexSource
@@ -186,7 +188,7 @@ class _Loads:
     expansion: float = _EXPANSION
 
     def decode(self, pieces: Sequence[tuple[FileSearch, Piece]]) -> Iterator[Any]:
-        """Yield pieces in the form that their searches read them in, or errors. Load as many as fit."""
+        """Yield decoded pieces, or errors, in order. Load as many at once as fit into memory."""
         sizes = [piece.size for _, piece in pieces]
         start, most = 0, len(pieces)
         while start < len(pieces):
@@ -213,7 +215,7 @@ class _Loads:
         self.claim.grow_to(self.held_bytes + size)
 
     def _fitting(self, sizes: Sequence[int]) -> int:
-        """Claim memory for the first pieces. Return how many. One by one they go on if memory is short."""
+        """Claim memory for as many of the first pieces as fit, at least one. Return their number."""
         ends = [*accumulate(sizes)]
         count = max(1, bisect_right(ends, LEDGER.portion / self.expansion))
         while True:
@@ -230,7 +232,7 @@ class _Loads:
 def _load(
     source: IndexSource, pieces: Sequence[tuple[FileSearch, Piece]], grow_to: Callable[[int], None]
 ) -> list[Any]:
-    """Load pieces or their errors. ``grow_to`` claims what is decoded so far, as it comes."""
+    """Load pieces or their errors. ``grow_to`` claims the bytes decoded so far, after each piece."""
     keys = [
         f"{source.warehouse.name}\n{of_file.path}\n{piece.offset} {piece.size} {piece.form} {of_file.form}"
         for of_file, piece in pieces
@@ -242,7 +244,7 @@ def _load(
         ranges = [
             (of_file.path, piece.offset, piece.size) for of_file, piece in loads if piece.content is None
         ]
-        # Index files are named after random UUIDs: a path is never given again.
+        # Index files are named after random UUIDs: a path is never used again.
         contents = iter(source.warehouse.read_ranges(ranges, immutable=True))
         taken = 0
         for of_file, piece in loads:
@@ -278,5 +280,5 @@ def _decode(content: bytes | PaimonIndexError, path: str, piece: Piece) -> Any:
 
 def _unusable(error: PaimonIndexError, path: str, offset: int) -> PaimonIndexError:
     observer().undecodable(FileFormat.GLOBAL_INDEX)
-    # Frames that a traceback holds have the bytes of the piece.
+    # Frames of a traceback would keep the bytes of the piece alive.
     return error.at(path, offset) if isinstance(error, CorruptIndexError) else error.with_traceback(None)

@@ -1,7 +1,7 @@
 """Segments of many ``.index`` files: their heads and payloads, how they grow, and which files they lack.
 
-On the disk, for processes that start later, segments of one manifest are all that is stored of index files.
-If the engine merges manifests, and names the same files in new ones, they are read again.
+For processes that start later, the disk stores index files, but only as segments of one manifest. If the
+engine merges manifests, and names the same files in new ones, the files are read again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class HeadSegment:
 
     @classmethod
     def of(cls, buffers: BytesColumn, sizes: NDArray[np.int64]) -> Self:
-        """Make a segment of files' fronts: their contents and the bytes of the files, each of shape (n,)."""
+        """Make a segment from the fronts and the sizes of files, each of shape (n,)."""
         whole = buffers.lengths == sizes
         containers = BytesColumn(buffers.data, buffers.starts, np.where(whole, buffers.lengths, NULL_LENGTH))
         return cls(Heads.read(buffers, sizes), whole, StackedIndex.read(containers))
@@ -101,7 +101,7 @@ class HeadSegment:
     def with_fronts(self, places: NDArray[np.int64], contents: BytesColumn, sizes: NDArray[np.int64]) -> Self:
         """Add the fronts of further files, each array of shape (n,).
 
-        ``contents``: small files whole, the heads of others, null after a failure. Its data begin with those
+        ``contents``: small files whole, the heads of others, null after a failure. Its data begins with that
         of the segment.
         """
         before, all_sizes = self.heads.buffers, self.heads.sizes.copy()
@@ -120,14 +120,14 @@ class HeadSegment:
         return frozenset((column, kind) for column, kind in requested if kind in self.heads.kinds(column))
 
     def largest_body(self, requested: WantedIndexes) -> int:
-        """Return bytes of the largest sum of requested payloads in one file."""
+        """Return the largest sum of requested payloads in one file, in bytes."""
         if requested not in self._largest_bodies:
             self._largest_bodies[requested] = int(_body_sizes(self.heads, requested).max(initial=0))
         return self._largest_bodies[requested]
 
 
 def files_of_bodies(largest_body: int) -> int:
-    """Return files of a segment of payloads, a power of two."""
+    """Return the number of files of a segment of payloads, a power of two."""
     fitting = max(1, min(_BODY_BYTES, LEDGER.portion) // max(1, largest_body))
     return min(FILES_OF_HEADS, 1 << fitting.bit_length() - 1)
 
@@ -186,7 +186,7 @@ class BodySegment:
     ) -> Self:
         """Add the payloads of further files, by column and kind in the order of ``places``.
 
-        ``heads``: of all files of the segment, as far as they are loaded.
+        ``heads``: heads of all files of the segment, as far as they are loaded.
         """
         before = self.index.fetched or {}
         nothing = BytesColumn.of([None] * len(heads))
@@ -261,7 +261,7 @@ class Stacked:
 
 @dataclass(frozen=True, eq=False)
 class SegmentPart:
-    """Files of an open segment whose requested indexes are together."""
+    """Files of an open segment whose requested indexes are in one :class:`BodySegment`."""
 
     opened: HeadSegment
     segment_first: int
@@ -333,7 +333,7 @@ class OpenSegment:
             if whole.any():
                 ready.append(Stacked(at[whole], heads.index, places[whole]))
             at, places = at[~whole], places[~whole]
-        # Without columns that have no index, filters on different columns share segments.
+        # Columns without an index are left out, so that filters on different columns share segments.
         listed = heads.listed(requested)
         parts: list[SegmentPart] = []
         if listed:

@@ -23,7 +23,7 @@ __all__ = [
     "IndexFileEntry",
     # Manifests that a filter needs.
     "NeededManifests",
-    # The reason why Iceberg's clients cannot read a table.
+    # Function that returns why Iceberg's clients cannot read a table.
     "Refusal",
     # One schema of a table.
     "Schema",

@@ -46,10 +46,10 @@ class NeededManifests:
 
     are_needed: NDArray[np.bool_]  # Shape (manifests,).
     files: int  # Files of the version, including those that no batch read sees.
-    rows: int  # Rows of these.
+    rows: int  # Rows of these files.
 
     def of(self, manifests: Sequence[ManifestFile]) -> tuple[ManifestFile, ...]:
-        """Select the needed ones of all manifests."""
+        """Select the needed manifests from all."""
         return tuple(compress(manifests, self.are_needed))
 
     @cached_property
@@ -60,7 +60,7 @@ class NeededManifests:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VersionContents:
-    """Contents of a version, cached by its identity without the manifests."""
+    """Contents of a version except its manifests, cached by the identity of the version."""
 
     columns: FileColumns
     partitions: BytesColumn

@@ -19,7 +19,7 @@ from app.types.index_files import GlobalIndex, IndexFileMeta
 _READ_AT_ONCE: Final = 64
 
 Refusal: TypeAlias = Callable[[TableSchema, str], str | None]
-"""Returns the reason why Iceberg's clients cannot read a table of a schema and name, or None."""
+"""Function that returns why Iceberg's clients cannot read a table of a schema and name, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, snapshot: TableSnapshot) -> Self:
-        """Drop the names of manifests."""
+        """Describe a snapshot, without the names of its manifest lists."""
         return cls(**{member.name: getattr(snapshot, member.name) for member in fields(cls)})
 
 
@@ -128,7 +128,7 @@ class DeclaredIndex:
     """An index that the table's options declare for writers."""
 
     column: str
-    """With the key in brackets, if the index is on one key of a map column."""
+    """Name of the column, with the key in brackets if the index is on one key of a map column."""
     type: Annotated[str, Field(examples=["bloom-filter"])]
     options: Mapping[str, str]
 
@@ -250,7 +250,7 @@ class IndexedRows:
     """Null if the table no longer has the column."""
     first_row_id: int
     last_row_id: int
-    """Inclusive."""
+    """Id of the last row covered."""
 
 
 @dataclass(frozen=True, slots=True)

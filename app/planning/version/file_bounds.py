@@ -34,14 +34,14 @@ class FileBounds:
     """Bounds of the files of one version.
 
     The Java engine gives no bounds to Parquet files with NaN, and writes clocks as they are. ``as_engine``:
-    treats all bounds as the engine's, by default only if no other writer uses the warehouse.
+    treats all bounds as the engine's, which is the default if no other writer uses the warehouse.
     """
 
     version: Version
     as_engine: bool = False
     # Names of columns with unreadable bounds, in the order of requests.
     unreadable: dict[str, None] = field(default_factory=dict)
-    # Decoded for other columns, by kind of bounds and number of manifest.
+    # Statistics decoded for other columns, by kind of bounds and number of manifest.
     _stored_rows: dict[tuple[str, int], StatisticsRows] = field(default_factory=dict)
 
     @property
@@ -57,7 +57,7 @@ class FileBounds:
         return self._row_ids(files) if column == ROW_ID else self._gather(column, files, value_bounds)
 
     def keys(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
-        """Return bounds from the statistics of keys. Arguments and errors like :meth:`values`."""
+        """Return bounds from the statistics of keys. Arguments and errors are those of :meth:`values`."""
         return self._gather(column, files, key_bounds)
 
     def _row_ids(self, files: NDArray[np.int64]) -> ColumnBounds:
@@ -118,7 +118,7 @@ class FileBounds:
         return bounds
 
     def _are_few(self, manifest: Manifest, key: tuple[str, int, str], count: int) -> bool:
-        """Return True if bounds of so many files are read alone, in place of those of the whole manifest."""
+        """Return True if bounds of ``count`` files are read alone, not with those of the whole manifest."""
         asked = (*key, "asked")
         if key in manifest.derived or asked in manifest.derived or self.version.table.metadata.is_on_disk:
             return False

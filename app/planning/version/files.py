@@ -48,7 +48,7 @@ class GrowingArrays:
         self.append(self._used, added)
 
     def append(self, length: int, added: Arrays) -> bool:
-        """Append to arrays of ``length`` items. Return False without capacity, or if other rows follow."""
+        """Append to arrays of ``length`` items. Return False if capacity is short, or other rows follow."""
         end = length + _length(added)
         with self._lock:
             if length != self._used or end > self._capacity:
@@ -277,7 +277,7 @@ class Files:
     def gather(
         self, files: NDArray[np.int64], columns: Mapping[str, tuple[str, pa.DataType]]
     ) -> dict[str, pa.Array]:
-        """Gather columns of ascending ``files``: by name, the manifests' column and its type in Arrow."""
+        """Gather columns of ascending ``files``. ``columns``: source and Arrow type of each, by name."""
         arrays = self.columns.arrays
         in_manifests = {name: column for name, (column, _) in columns.items() if column not in arrays}
         pieces: dict[str, list[pa.Array]] = {name: [] for name in in_manifests}

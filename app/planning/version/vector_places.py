@@ -35,7 +35,7 @@ class VectorPlaces:
 
     @classmethod
     def find(cls, entries: Sequence[IndexEntry], files: Files) -> Self:
-        """Find the vectors of ``files`` in index files. The later of two for one file holds."""
+        """Find the vectors of ``files`` in index files. Of two vectors for one file, the later counts."""
         places = tuple(
             (entry, place)
             for entry in entries

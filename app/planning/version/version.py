@@ -145,7 +145,7 @@ class Version:
 
     @property
     def snapshot_id(self) -> int | None:
-        """None for a table without snapshots."""
+        """Id of the snapshot. None for a table without snapshots."""
         return None if self.resolved.snapshot is None else self.resolved.snapshot.id
 
     @property
@@ -164,9 +164,9 @@ class Version:
         return schema
 
     def moved_partitions(self, codes: NDArray[np.int32]) -> dict[int, list[str]]:
-        """Return the existing directories of partitions, by code, that are not where the engine puts them.
+        """Return, by code, existing directories of partitions that are not only where the engine puts them.
 
-        Partitions without a directory have none. Raises StorageError if one above them cannot be listed.
+        A partition without a directory has an empty list. Raises StorageError if a parent cannot be listed.
         """
         contents, source = self.contents(), self.source
         if source.warehouse.engine_writes_only or not source.paths.schema.partition_keys:
@@ -183,7 +183,7 @@ class Version:
         return {code: existing for code, existing in found.items() if not is_plain[code]}
 
     def vector_numbers(self, files: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return each file's deletion vector, -1 for none, or if the options disable vectors."""
+        """Return the number of each file's deletion vector, -1 for none or if the options disable vectors."""
         if not self.schema.options.deletion_vectors:
             return np.full(len(files), -1, np.int32)
         return self.contents().vectors.numbers[files]

@@ -1,6 +1,6 @@
 """Files of the versions of a table, and their entry on the disk.
 
-Of large tables, the disk has the files, for processes that start later: one entry per table and branch,
+For processes that start later, the disk has the files of large tables: one entry per table and branch,
 rewritten when it lacks many files.
 """
 
@@ -67,7 +67,7 @@ class VersionFiles:
         return cls(keys, before.followed_by(FileColumns.of(added, rows)), other.removing, on_disk)
 
     def is_of(self, keys: Sequence[ManifestFile]) -> bool:
-        """Return True if the version whose manifests have these keys has these files."""
+        """Return True if these are the files of the version whose manifests have ``keys``."""
         return len(keys) == len(self.keys) == _common(keys, self.keys)
 
     @property
@@ -77,7 +77,7 @@ class VersionFiles:
 
 
 def are_many(files: int) -> bool:
-    """Return True if reading the entry takes less time than gathering so many files."""
+    """Return True if reading the entry takes less time than gathering this many files."""
     return files >= LEAST_FILES
 
 

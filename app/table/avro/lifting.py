@@ -18,19 +18,19 @@ from app.table.records.expansion import claim
 from app.types import BytesColumn
 
 _MARK_BYTES: Final = 16
-# Finding a string takes as long as decoding one of about so many bytes.
+# Finding a string takes as long as decoding one of about this many bytes.
 _LEAST_BYTES: Final = 1 << 10
 _MOST_LENGTH_BYTES: Final = 5
 _SPARE: Final = 1.05
 _FIRST_BYTES: Final = 4 << 20
 # Inverse of the part of a file whose strings predict the size of the rest.
 _TELLING: Final = 16
-# Bit of a byte of a number that more bytes follow.
+# Bit that is set in each byte of a number but the last.
 _MORE: Final = 0x80
 
 
 class Lifted:
-    """The strings lifted out of one file. ``start``: what they begin with. ``size``: bytes of the file."""
+    """Strings lifted out of one file. ``start``: bytes that they begin with. ``size``: bytes of the file."""
 
     def __init__(self, start: bytes, size: int) -> None:
         self._start = start
@@ -73,7 +73,7 @@ class Lifted:
         return AvroBlock(block.offset, block.count, b"".join([*kept, expanded[behind:]]))
 
     def put_back(self, column: BytesColumn) -> BytesColumn | None:
-        """Put the strings in the place of the marks of a decoded column; None if some are missing."""
+        """Replace the marks of a decoded column by the strings. Return None if marks are missing."""
         if not self._lengths:
             return column
         marked = np.flatnonzero(column.lengths == _MARK_BYTES)
@@ -85,7 +85,7 @@ class Lifted:
         starts, lengths = column.starts + self.nbytes, column.lengths.copy()
         starts[marked], lengths[marked] = np.cumsum(self._lengths) - self._lengths, self._lengths
         if lengths.sum(where=lengths > 0) > self.nbytes:
-            # Some were not lifted.
+            # Some strings were not lifted.
             claim(3 * (self.nbytes + column.nbytes))
             data = np.concatenate([self._data, column.data])
             return BytesColumn.gathered([BytesColumn(data, np.where(lengths < 0, 0, starts), lengths)])
@@ -100,7 +100,7 @@ class Lifted:
 
 
 def _length(expanded: bytes, start: int, at: int) -> tuple[int, int]:
-    """Read the length between ``start`` and a string, and return where it begins, too; 0 if there is none."""
+    """Return the length that precedes a string, 0 for none, and its offset, which is at least ``start``."""
     first = at - 1
     if first < start or (value := expanded[first]) & _MORE:
         return 0, at

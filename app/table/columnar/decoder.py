@@ -222,7 +222,7 @@ class _Process:
         return self.popen.poll() is None
 
     def ask(self, request: Mapping[str, Any], data: Buffer, seconds: float) -> DecodedStream:
-        """Send a file, read the answer. Raises TimeoutError if it is late.
+        """Send a file, read the answer. Raises TimeoutError if the answer is late.
 
         Raises OSError or ValueError if the process ended.
         """

@@ -32,7 +32,7 @@ _KEPT_BYTES = 64 << 20
 def main() -> None:
     """Answer requests until the input ends."""
     answers = os.fdopen(os.dup(1), "wb")
-    # Keep anything a library prints out of the answers.
+    # Whatever a library prints must stay out of the answers.
     os.dup2(2, 1)
     # Opened before the process is confined.
     statm = os.open(_STATM, os.O_RDONLY) if os.path.exists(_STATM) else None  # noqa: PTH110 - text in, text out

@@ -35,7 +35,7 @@ __all__ = [
     "Expectations",
     # Records of manifest lists, kept whole to be listed again.
     "ListedManifests",
-    # Summary of a manifest's entries, from its manifest list.
+    # Columns of a manifest that its record in a list summarizes.
     "Outline",
     # Names of the hash indexes of each partition.
     "hash_index_names",

@@ -2,8 +2,8 @@
 
 A *minor* merge combines consecutive manifests that together reach the target size, and those at the end of
 the list once there are many. An ADD and the DELETE of one file cancel if both are merged. A DELETE whose ADD
-is elsewhere stays. A *full* merge follows once manifests that are small, or remove files, are large together:
-every entry of a removed file is dropped, wherever it is. Large manifests without removed files stay.
+is elsewhere stays. A *full* merge is made instead once manifests that are small or remove files add up to a
+limit: every entry of a removed file is dropped, wherever it is. Large manifests without removed files stay.
 
 Entries are copied as encoded (:mod:`app.table.avro.writing`). Readers must find the same files before and
 after. Where they would not, because manifests record a file twice, nothing is merged. A merge never fails a
@@ -32,7 +32,7 @@ _log = logging.getLogger("paimon_index.commits")
 
 
 class MergedManifest(NamedTuple):
-    """Manifest that is made of others."""
+    """Manifest that is made of other manifests."""
 
     content: bytes
     manifest: Manifest
@@ -52,7 +52,7 @@ def merge_manifests(
     options: ManifestOptions,
     read: Callable[[Sequence[int]], Sequence[bytes]],
 ) -> list[int | MergedManifest]:
-    """Merge a table's manifests: returns, in order, numbers of those that stay and new ones."""
+    """Merge a table's manifests. Return, in order, the numbers of manifests that stay, and new manifests."""
     untouched: list[int | MergedManifest] = [*range(len(manifests))]
     made: dict[int, list[MergedManifest]] = {}
     gone: set[int] = set()

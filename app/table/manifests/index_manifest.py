@@ -302,7 +302,7 @@ def _claim(
 ) -> None:
     """Record the entry as owner of its data files' vectors.
 
-    Raises CommitConflictError if name or vector exist.
+    Raises CommitConflictError if its name, or a vector of one of the data files, exists already.
     """
     name = entry.file.file_name
     if _key(entry, mode) in entries:

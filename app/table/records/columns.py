@@ -193,7 +193,7 @@ def _list_items(array: pa.Array) -> int:
 def list_codes(array: pa.ListArray) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Give numbers to lists of strings so that equal lists have one number. Null counts as empty.
 
-    Returns the number of each list, shape (n,), and for each number the first row that has it.
+    Return the number of each list, shape (n,), and for each number the first row that has it.
     """
     names = array.values.dictionary_encode().indices.cast(pa.int32())
     # The numbers of a list's names, one after the other, are the bytes of one string.

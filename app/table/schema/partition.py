@@ -15,8 +15,8 @@ all others       plain                                  plain
 ===============  =====================================  =========================================
 
 pypaimon up to 2.0.0 writes Python's ``str`` of a value, unescaped: ``2024-01-01``, ``True``, ``a:b``,
-``2023-11-14 22:13:20.123000``, ``1E-10``, ``10000000000.0``, ``nan``. The last also in 2.1. Up to 1.3 NULL is
-``None``, and a blank text stands for itself.
+``2023-11-14 22:13:20.123000``, ``1E-10``, ``10000000000.0``, ``nan``. 2.1 still writes the last. Up to 1.3
+NULL is ``None``, and a blank text stands for itself.
 """
 
 from __future__ import annotations

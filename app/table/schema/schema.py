@@ -6,7 +6,7 @@ member            meaning
 version           1 (or absent), 2 or 3; older ones had other defaults, see below
 id                number of the schema, from 0
 fields            columns: ``id`` (for ever), ``name``, ``type``, ``description``
-highestFieldId    so that a dropped column's id is never given again
+highestFieldId    highest id of a column so far: a dropped column's id is never given again
 partitionKeys     names
 primaryKeys       names; none: an append table
 options           strings by name
@@ -118,7 +118,7 @@ class TableSchema:
         )
 
     def with_options_of(self, other: Self) -> Self:
-        """Return these columns under the options of another schema of the table."""
+        """Return the columns of this schema under the options of another schema of the table."""
         if other.id == self.id:
             return other
         # The bucket key stays: the option names columns as they were called in this schema.
