@@ -1,4 +1,4 @@
-"""Metadata of index files. Index manifests hold it, so that plans need not read the files."""
+"""Metadata of index files, held by index manifests so that plans need not read the files."""
 
 from __future__ import annotations
 
