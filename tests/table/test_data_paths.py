@@ -113,7 +113,7 @@ def test_a_partition_that_is_nowhere_has_the_name_that_the_engine_gives_it(paths
     paths = paths_of(ListedStorage("p0=1/bucket-0/other"), "DATE")
 
     assert path_of(paths, ["DATE"], "2026-01-02") == "p0=20455"
-    assert paths.existing([row_of(["DATE"], "2026-01-02")]) == [[]]
+    assert paths.moved([row_of(["DATE"], "2026-01-02")]) == [[]]
 
 
 def test_where_both_directories_exist_files_are_looked_for_in_them(paths_of: PathsOf) -> None:
@@ -129,12 +129,12 @@ def test_where_both_directories_exist_files_are_looked_for_in_them(paths_of: Pat
 
 def test_a_version_lists_a_directory_once_for_all_of_its_partitions(paths_of: PathsOf) -> None:
     days = [f"2026-01-{day:02}" for day in range(1, 29)]
-    storage = ListedStorage(*(f"p0={day}/bucket-0/{FILE}" for day in days))
+    storage = ListedStorage(*(f"p0={day}/bucket-0/{FILE}" for day in days[1:]), "p0=20454/bucket-0/x")
     paths = paths_of(storage, "DATE")
 
-    existing = paths.existing([row_of(["DATE"], day) for day in days])
+    moved = paths.moved([row_of(["DATE"], day) for day in days])
 
-    assert existing == [[f"{ROOT}/p0={day}"] for day in days]
+    assert moved == [None, *([f"{ROOT}/p0={day}"] for day in days[1:])]
     assert storage.listed == [""]
 
 
@@ -173,7 +173,7 @@ def test_a_table_without_partitions_lists_nothing(paths_of: PathsOf) -> None:
 
     assert paths_of(storage).data_file(entry()) == f"{ROOT}/bucket-0/{FILE}"
     assert paths_of(storage).data_file(entry(bucket=-2)) == f"{ROOT}/bucket-postpone/{FILE}"
-    assert paths_of(storage).existing([EMPTY_ROW]) == [[ROOT]]
+    assert paths_of(storage).moved([EMPTY_ROW]) == [None]
     assert storage.listed == []
 
 

@@ -177,10 +177,9 @@ class Version:
         )
         used = np.flatnonzero(np.bincount(codes))
         rows = {code: partitions[code] for code in used[~is_plain[used]].tolist()}
-        found = dict(zip(rows, source.data.existing([*rows.values()]), strict=True))
-        plain = [code for code, row in rows.items() if found[code] == [source.paths.partition_directory(row)]]
-        is_plain[plain] = True
-        return {code: existing for code, existing in found.items() if not is_plain[code]}
+        found = dict(zip(rows, source.data.moved([*rows.values()]), strict=True))
+        is_plain[[code for code, existing in found.items() if existing is None]] = True
+        return {code: existing for code, existing in found.items() if existing is not None}
 
     def vector_numbers(self, files: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return the number of each file's deletion vector, -1 for none or if the options disable vectors."""
