@@ -77,7 +77,7 @@ class Readers:
                 pending.clear()
 
         def call_helpers() -> None:
-            most = min(self._threads, LEDGER.startable // max(1, claimed_bytes)) - 1
+            most = min(self._threads - 1, LEDGER.startable // max(1, claimed_bytes))
             helpers.extend(
                 self._pool.submit(copy_context().run, help_out) for _ in range(min(most, len(pending)))
             )

@@ -52,7 +52,9 @@ _SHARED_FILES: Final = 4
 _SHARED_INDEX_BYTES: Final = 4 << 20
 
 # Memory to decode a byte of a file with embedded indexes, which expand little and are copied once.
-_DECODING: Final = 4
+_DECODING: Final = 2
+# One load claims at most this part of the room before it begins, if the file itself fits into it.
+_SHARE_OF_ROOM: Final = 4
 
 # Name of a file in the table's manifest directory, and its size in bytes if that is recorded.
 MetadataFile: TypeAlias = "tuple[str, int | None]"
@@ -82,7 +84,7 @@ _INDEX_MANIFEST: Final = _Decoding(IndexManifest.read)
 def _claimed_bytes(size: int | None) -> int:
     """Return the memory to claim before the read. The claim grows if the file expands to more."""
     known = size or 0
-    return int(min(_DECODING * known, max(known, LEDGER.room / _DECODING)))
+    return int(min(_DECODING * known, max(known, LEDGER.room / _SHARE_OF_ROOM)))
 
 
 class _Budget:
