@@ -45,7 +45,7 @@ $(SERVICE_STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 test: env ## everything that needs nothing else; one test: see CONTRIBUTING.md
-	@echo 'Collects the tests and runs them: about eight minutes on two cores'
+	@echo 'Collects the tests and runs them: about five minutes on two cores'
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not shared and not engine and not connector and not jvm and not spark and not helm and not long"
 
 # make first-steps PAGES=docs/jobs.md follows README and that page alone. Needs Java 17; with PAIMON_SPARK_CONNECTOR, which

@@ -59,10 +59,7 @@ _LIMITS: Final = {
         "but a snapshot comes with a list of all of its manifests, which is read anew with each of them."
     ),
 }
-_UNKNOWN: Final = (
-    "nothing is known but the pace of the machine, which what the engine and the native planner took in the "
-    "same run tells: 2 cores of an Intel Xeon took 1.5 to 2.6 times as long as 2 of an AMD EPYC."
-)
+_UNKNOWN: Final = "no cause is known besides [the machine](../docs/benchmarks.md#figures)."
 
 
 def limit_of(name: str) -> str:
