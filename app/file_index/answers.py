@@ -303,7 +303,7 @@ _KnownRows = TypeVar("_KnownRows", bound=RowIndex)
 
 
 class RowStack(ABC, Generic[_KnownRows]):
-    """Answers of m files to any condition, shape (m,): SKIP, DOUBT or ROWS. Shared, so do not modify them."""
+    """Indexes of m files. Look-ups return one answer per file, shape (m,), in arrays not to be modified."""
 
     __slots__ = ()
 
@@ -313,23 +313,23 @@ class RowStack(ABC, Generic[_KnownRows]):
 
     @abstractmethod
     def null_rows(self) -> Answers:
-        """Return files that have rows without a value."""
+        """Answer for each file whether it has rows without a value."""
 
     @abstractmethod
     def value_rows(self) -> Answers:
-        """Return files that have rows with a value."""
+        """Answer for each file whether it has rows with a value."""
 
     @abstractmethod
     def rows_with(self, keys: Sequence[Key]) -> Answers:
-        """Return files that have rows with one of ``keys``, which ascend."""
+        """Answer for each file whether it has rows with one of the ascending ``keys``."""
 
     @abstractmethod
     def rows_without(self, keys: Sequence[Key]) -> Answers:
-        """Return files that have rows with a key that is none of ``keys``, which ascend."""
+        """Answer for each file whether it has rows with a key other than the ascending ``keys``."""
 
     @abstractmethod
     def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
-        """Return files with a key in [start, stop). None means unbounded."""
+        """Answer for each file whether it has a key in [start, stop). None means unbounded."""
 
     def answers(self, condition: Condition, files: NDArray[np.int64], out_of_time: OutOfTime) -> Answers:
         """Answer a condition for each of ``files``, in their order."""

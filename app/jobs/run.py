@@ -131,10 +131,11 @@ class FilesOfRun:
 
 @dataclass(slots=True)
 class WrittenFiles:
-    """Removes files if the block raises. Files that were never written are ignored.
+    """Removes files if the block raises, unless a snapshot may already name them.
 
-    ``paths``: files with names that only this run uses, listed once the block has raised. ``is_committing``:
-    set by the block when it begins to commit.
+    That is so after UncertainCommitError, and after an unexpected error while ``is_committing``, which the
+    block sets when it begins to commit. ``paths``: files with names that only this run uses, iterated over
+    only for their removal. Files that were never written are ignored.
     """
 
     writing: Writing

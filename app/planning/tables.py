@@ -53,7 +53,7 @@ class Tables:
         return self.warehouse(warehouse).path_of(location)
 
     def databases(self, warehouse: str) -> list[str]:
-        """Name the databases of a warehouse."""
+        """List the names of the databases of a warehouse."""
         names = self._catalog(warehouse).databases()
         if not names:
             check_listable(self.warehouse(warehouse))

@@ -111,7 +111,7 @@ class MetricsBody(IcebergBody):
 
 
 class ListQuery(BaseModel):
-    """The parameters of a page of a list."""
+    """Query parameters of a request for a page of a list."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=False)
 
@@ -303,7 +303,7 @@ def _check_exists(database: str, databases: Sequence[str]) -> None:
 
 
 def _page(names: Sequence[str], query: ListQuery, runtime: Runtime) -> tuple[Sequence[str], str | None]:
-    """Cut a page of names. Return it with the next page's token, which is its last name."""
+    """Return a page of names, and the token of the next page: the last name of this one, in base64."""
     # Iceberg's document: a client that sends no token, not even an empty one, gets all names.
     if query.page_token is None:
         return names, None

@@ -33,7 +33,7 @@ _REASON_CODES: Final = {reason: code for code, reason in enumerate(_KEEP_REASONS
 
 @dataclass(slots=True, eq=False)
 class PlanState:
-    """Decisions about the requested files. Arrays are indexed by a file's number, shape (n,)."""
+    """Decisions about the requested files. Unless noted, arrays are indexed by file number, shape (n,)."""
 
     files: Files
     # Requested files, ascending; None for all, whose numbers would be a large array.

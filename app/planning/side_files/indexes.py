@@ -340,6 +340,6 @@ def _may_pass(why: PaimonIndexError) -> bool:
 
 
 def between(ascending: NDArray[np.int64], first: int, end: int) -> NDArray[np.int64]:
-    """Select ascending numbers from ``first`` on that are less than ``end``."""
+    """Select the numbers in [first, end) from ascending ones."""
     start, stop = np.searchsorted(ascending, (first, end))
     return ascending[start:stop]

@@ -40,7 +40,7 @@ _Made = TypeVar("_Made")
 
 
 class Derived:
-    """Cache of immutable derived values. Threads may share it: of equal values made at once, one is kept."""
+    """Cache of derived values by key. If threads make the value of a key at once, all get the first stored."""
 
     __slots__ = ("_growing", "_made", "_weighed")
 

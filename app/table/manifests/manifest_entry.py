@@ -97,7 +97,7 @@ class StatisticsColumns:
 
     @property
     def say_nothing(self) -> NDArray[np.bool_]:
-        """Mask of files without bounds and null counts, shape (n,)."""
+        """Mask of files that have neither bounds nor null counts, shape (n,)."""
         return self.min_values.is_null
 
     def without(self, files: NDArray[np.bool_]) -> Self:
