@@ -40,7 +40,7 @@ _Made = TypeVar("_Made")
 
 
 class Derived:
-    """Cache of derived values by key. If threads make the value of a key at once, all get the first stored."""
+    """Cache of derived values by key. If threads make one value at once, all get the first that is stored."""
 
     __slots__ = ("_growing", "_made", "_weighed")
 
