@@ -119,12 +119,14 @@ class FileBounds:
 
     def _are_few(self, manifest: Manifest, key: tuple[str, int, str], count: int) -> bool:
         """Return True if bounds of ``count`` files are read alone, not with those of the whole manifest."""
-        asked = (*key, "asked")
-        if key in manifest.derived or asked in manifest.derived or self.version.table.metadata.is_on_disk:
+        read_before = (*key, "read before")
+        if 2 * count > len(manifest) or self.version.table.metadata.is_on_disk:
+            return False
+        if key in manifest.derived or read_before in manifest.derived:
             return False
         # A first plan needs no other bounds. A second plan reads and caches all of them.
-        manifest.derived.get_or_make(asked, lambda: True, lambda _: 0)
-        return 2 * count <= len(manifest)
+        manifest.derived.get_or_make(read_before, lambda: True, lambda _: 0)
+        return True
 
     def have_clocks_of_any_zone(self, column: DataField, files: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return True for ascending ``files`` whose bounds of a column may be in the writer's local time."""
